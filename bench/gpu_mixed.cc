@@ -41,8 +41,12 @@ constexpr gpu::NamedOption<MixedGemm> options[] = {
      "1: scales multiply sums, 0: weights"},
     {"split", [](MixedGemm& a, int value) { a.split = value != 0; },
      "1: k-tiles are divided evenly among CTAs"},
+    {"even", [](MixedGemm& a, int value) { a.even = value != 0; },
+     "1: columns are divided evenly among CTAs"},
     {"cluster", [](MixedGemm& a, int value) { a.cluster = value; },
-     "CTAs that share rows of X, by multicast"},
+     "CTAs that share rows of X, by multicast, or with split divide k"},
+    {"overlap", [](MixedGemm& a, int value) { a.overlap = value != 0; },
+     "1: made for programmatic dependent launches, which mixed_peer.py then makes"},
     {"wgmma", [](MixedGemm& a, int value) { a.warpgroups = value != 0; }, "1: wgmma"},
 };
 
@@ -63,7 +67,7 @@ class Emitter {
     std::vector<std::string> buffers{"X", "W", "S"};
     if (with.zeros) buffers.emplace_back("Z");
     buffers.emplace_back("Y");
-    if (with.split) buffers.insert(buffers.end(), {"P", "counters"});
+    if (with.sums_in_memory()) buffers.insert(buffers.end(), {"P", "counters"});
     const auto arguments = gpu::arguments_json(*compiled, {}, {}, buffers);
     if (!arguments) return refuse(arguments.diags());
     const std::string file = gpu::file_of(config, fmt::format("{}x{}x{}", with.m, with.n, with.k));
@@ -74,6 +78,7 @@ class Emitter {
                         {"grid", {blocks, 1, 1}},
                         {"block", compiled->block},
                         {"dynamic_shared", compiled->dynamic_shared},
+                        {"programmatic", with.overlap},
                         {"partials", with.partial_elements(blocks)},
                         {"counters", with.counter_elements(with.m, with.n)},
                         {"arguments", *arguments}});

@@ -91,9 +91,11 @@ std::string key_of(const SmallProducts& options) {
 
 std::string key_of(const MixedGemm& options) {
   const auto& [m, n, k, type, weight, group, zeros, scale_sums, tile_m, tile_n, tile_k, warps_n,
-               warps_k, stages, producers, min_blocks, warpgroups, split, cluster] = options;
+               warps_k, stages, producers, min_blocks, warpgroups, split, even, cluster, overlap] =
+      options;
   return joined(m, n, k, type, weight, group, zeros, scale_sums, tile_m, tile_n, tile_k) +
-         joined(warps_n, warps_k, stages, producers, min_blocks, warpgroups, split, cluster);
+         joined(warps_n, warps_k, stages, producers, min_blocks, warpgroups, split, even, cluster,
+                overlap);
 }
 
 std::string key_of(const Gate& options) {

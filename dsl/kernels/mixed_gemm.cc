@@ -17,59 +17,7 @@
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
-constexpr int chunk = 64;  // along k
-
-bool is_power(int x, int least, int most) { return x >= least && x <= most && (x & (x - 1)) == 0; }
-
-bool is_possible(Builder& k, const MixedGemm& with) {
-  bool out = true;
-  const auto require = [&](bool holds, const std::string& otherwise) {
-    out &= k.require(holds, otherwise);
-  };
-  const auto size = [&](const char* what, int value, int multiple) {
-    const std::string wanted =
-        multiple > 1 ? fmt::format("a multiple of {}", multiple) : "a positive number";
-    require(value >= 0 && value % multiple == 0,
-            fmt::format("{} = {}: expected {}, or 0 for a parameter; the nearest is {}", what,
-                        value, wanted, detail::nearest_multiple(value, multiple)));
-  };
-  const auto one_of = [&](bool holds, const char* what, int value, const char* expected) {
-    require(holds, fmt::format("{} = {}: expected {}", what, value, expected));
-  };
-  const Arch arch = k.target().arch;
-  require(arch.sm >= 80, fmt::format("target {}: expected sm_80 or later, for cp.async and "
-                                     "m16n8k16",
-                                     arch.text()));
-  size("m", with.m, 1), size("n", with.n, 8), size("k", with.k, 8);
-  require(with.type == f16 || with.type == bf16,
-          fmt::format("type = {}: expected f16 or bf16", name(with.type)));
-  require(with.weight == Type::u4 || with.weight == Type::u8,
-          fmt::format("weight = {}: expected u4 or u8", name(with.weight)));
-  one_of(with.group == 64 || with.group == 128, "group", with.group,
-         "64 or 128 weights with a scale");
-  one_of(with.tile_m >= 8 && with.tile_m <= 256 && with.tile_m % 8 == 0, "tile_m", with.tile_m,
-         "a multiple of 8 up to 256");
-  one_of(with.tile_n >= 16 && with.tile_n <= 512 && with.tile_n % 16 == 0, "tile_n", with.tile_n,
-         "a multiple of 16 up to 512");
-  one_of(is_power(with.tile_k, 64, 512), "tile_k", with.tile_k, "64, 128, 256 or 512");
-  one_of(with.warps_k >= 1 && with.warps_k <= 8 && with.tile_k % (chunk * with.warps_k) == 0,
-         "warps_k", with.warps_k, "a divisor of tile_k / 64");
-  one_of(with.warps_n >= 1 && with.warps_n <= 32 && with.tile_n % (16 * with.warps_n) == 0,
-         "warps_n", with.warps_n, "a divisor of tile_n / 16");
-  require(with.threads() <= 1024,
-          fmt::format("warps_n * warps_k = {} * {}: expected up to 32 warps", with.warps_n,
-                      with.warps_k));
-  if (arch.sm < 90)
-    one_of(with.cluster == 1, "cluster", with.cluster, "1: clusters begin with sm_90");
-  else
-    one_of(is_power(with.cluster, 1, 4) && (with.cluster == 1 || !with.split), "cluster",
-           with.cluster, "1, or 2 or 4 without split");
-  one_of(with.stages >= 1 && with.stages <= 256, "stages", with.stages, "1 to 256");
-  require(!with.warpgroups || (!with.scale_sums && with.warps_k == 1),
-          fmt::format("warpgroups: expected scaled weights and warps_k = 1, found {} and {}",
-                      with.scale_sums ? "scaled sums" : "scaled weights", with.warps_k));
-  return out;
-}
+constexpr int chunk = mixed_chunk;
 
 class MixedProduct {
  public:
@@ -108,12 +56,18 @@ class MixedProduct {
     const int each = elements();
     if (with_.warps_k > 1)
       sSum_ = k_.shared("sSum", f32, row_major((with_.warps_k - 1) * each, threads_n()));
-    if (with_.split) sTicket_ = k_.shared("sTicket", u32, row_major(1, 1));
+    if (in_cluster())
+      sPart_ = k_.shared("sPart", f32, row_major(with_.tile_m, with_.tile_n, with_.tile_n + 4));
+    if (with_.sums_in_memory()) sTicket_ = k_.shared("sTicket", u32, row_major(1, 1));
     // Producers run what steers the pipelines, but not what only consumers' values decide.
     const Scalar consumes = k_.thread() < with_.threads();
     consumers_ = [=, this](const std::function<void()>& body) { k_.when(consumes, body); };
+    if (with_.overlap) k_.griddepcontrol_launch_dependents();
     k_.roles([&] {
-      if (with_.split) split();
+      if (with_.overlap) k_.griddepcontrol_wait();  // consumers; producers do so in fill()
+      if (with_.sums_in_memory()) split();
+      else if (in_cluster()) divide();
+      else if (with_.even) even_tiles();
       else whole();
     });
   }
@@ -121,11 +75,15 @@ class MixedProduct {
  private:
   // A part of a tile's k-tiles.
   struct Part {
-    Scalar row, col;             // the tile
+    Scalar row, col;             // the tile; with divides_evenly(), its first 16 columns
     Scalar first, steps, whole;  // its k-tiles; whether these are all
     Scalar tile, begin;          // its number, and that of its first unit
+    Scalar width;                // its columns, with divides_evenly()
   };
 
+  // The CTAs of a cluster divide the k of each tile.
+  bool in_cluster() const { return with_.split && with_.cluster > 1; }
+  bool divides_evenly() const { return with_.even || in_cluster(); }
   int words() const { return 32 * numbers_.words(); }  // of 64 bits, in a chunk of 16 columns
   int threads_n() const { return 32 * with_.warps_n; }
   int elements() const { return with_.tile_m * with_.tile_n / threads_n(); }  // of a thread
@@ -142,7 +100,7 @@ class MixedProduct {
     if (with_.zeros) Z_ = k_.global("Z", u16, row_major(groups, blocks * 8));
     Y_ = k_.global("Y", with_.type, row_major(m_, n_));
     steps_ = ceil_div(depth_, with_.tile_k);
-    if (!with_.split) return;
+    if (!with_.sums_in_memory()) return;
     rows_ = ceil_div(m_, with_.tile_m), cols_ = ceil_div(n_, with_.tile_n);
     workers_ = number(k_.blocks_x());
     P_ = k_.global("P", f32, row_major(workers_ * (2 * elements()), threads_n()));
@@ -153,11 +111,72 @@ class MixedProduct {
     const Tile tile{.m = with_.tile_m, .n = with_.tile_n};
     k_.each_tile(m_, n_, tile, [&](const Scalar& row, const Scalar& col) {
       auto sum = mma_->accumulator();
-      multiply({row, col, 0, steps_, {}, {}, {}}, sum);
+      multiply({row, col, 0, steps_, {}, {}, {}, {}}, sum);
       consumers_([&] {
         join(sum);
-        store({row, col, {}, {}, {}, {}, {}}, sum);
+        store({row, col, {}, {}, {}, {}, {}, {}}, sum);
       });
+    });
+  }
+
+  // Columns divided evenly among CTAs or clusters, in blocks of 16; whole k.
+  void even(const std::function<void(Part&)>& body) {
+    const int size = with_.cluster;
+    const StreamShare own = StreamShare::of(number(ceil_div(n_, 16)), number(k_.blocks_x()) / size,
+                                            number(k_.block_x()) / size);
+    k_.loop(own.begin, own.end, across_, [&](const Scalar& block) {
+      k_.loop(0, number(ceil_div(m_, with_.tile_m)), 1, [&](const Scalar& row) {
+        Part part{row, block, 0,  number(steps_),
+                  {},  {},    {}, minimum(own.end - block, across_) * 16};
+        body(part);
+      });
+    });
+  }
+
+  void even_tiles() {
+    even([&](Part& part) {
+      auto sum = mma_->accumulator();
+      multiply(part, sum);
+      consumers_([&] {
+        join(sum);
+        store(part, sum);
+      });
+    });
+  }
+
+  void divide() {
+    const StreamShare own =
+        StreamShare::of(number(steps_), with_.cluster, number(k_.cluster_rank()));
+    even([&](Part& part) {
+      part.first = own.begin, part.steps = own.end - own.begin;
+      auto sum = mma_->accumulator();
+      multiply(part, sum);
+      consumers_([&] {
+        join(sum);
+        k_.when(mma_->product() == 0, [&] { k_.store(sPart_.transposed(), sum); });
+        k_.cluster_barrier();
+        add_share(part);
+        k_.cluster_barrier();
+      });
+    });
+  }
+
+  // The sums of all CTAs, in their order, of this one's share of the columns: two at a time.
+  void add_share(const Part& part) const {
+    const int pairs = with_.tile_n / with_.cluster / 2;
+    k_.loop(k_.thread(), with_.tile_m * pairs, with_.threads(), [&](const Scalar& i) {
+      const Scalar line = i / pairs, own = number(k_.cluster_rank()) * (2 * pairs) + i % pairs * 2;
+      std::vector<Scalar> all;
+      for (int rank = 0; rank < with_.cluster; ++rank) {
+        const std::vector<Scalar> each = k_.read_vector(sPart_.of_cta(rank), line, own, 2);
+        for (std::size_t e = 0; e < each.size(); ++e)
+          if (rank) all[e] = all[e] + each[e];
+          else all.push_back(each[e]);
+      }
+      for (Scalar& each : all) each = k_.convert(each, with_.type);
+      const Scalar row = part.row * with_.tile_m + line, col = part.col * 16 + own;
+      k_.when((row < m_) & (col < n_) & (own < part.width),
+              [&] { k_.write_vector(Y_, row, col, all); });
     });
   }
 
@@ -185,55 +204,91 @@ class MixedProduct {
 
   void fill(const Part& part, const Scalar& t, const Scalar& stage) {
     const Scalar step = part.first + k_.convert(t, s32);
+    const Scalar block = divides_evenly() ? part.col : part.col * across_;
+    const int width = piece_ * words();
     for (int p = 0; p < pieces_; ++p)
-      k_.copy(W_.tile(across_, piece_ * words(), part.col, step * pieces_ + p),
+      k_.copy(W_.window(block, (step * pieces_ + p) * width, across_, width),
               sW_[stage * pieces_ + p]);
     const Scalar line = with_.tile_k < with_.group ? step / (with_.group / with_.tile_k) : step;
-    k_.copy(S_.tile(scale_rows_, 8 * across_, line, part.col), sS_[stage]);
-    if (with_.zeros) k_.copy(Z_.tile(scale_rows_, 8 * across_, line, part.col), sZ_[stage]);
+    const auto of_block = [&](const Global& x) {
+      return x.window(line * scale_rows_, block * 8, scale_rows_, 8 * across_);
+    };
+    k_.copy(of_block(S_), sS_[stage]);
+    if (with_.zeros) k_.copy(of_block(Z_), sZ_[stage]);
+    if (with_.overlap) k_.griddepcontrol_wait();
     for (int c = 0; c < chunks_; ++c) {
       const Global x = X_.tile(chunk, with_.tile_m, step * chunks_ + c, part.row);
-      if (with_.cluster > 1) k_.multicast(x, sX_[stage * chunks_ + c]);
+      if (with_.cluster > 1 && !with_.split) k_.multicast(x, sX_[stage * chunks_ + c]);
       else k_.copy(x, sX_[stage * chunks_ + c]);
     }
   }
 
+  // What a lane reads of the first stage, at the first of its warp's chunks: computed outside of
+  // the loop over stages, in which the assembler would compute it each time.
+  struct Places {
+    std::vector<Scalar> weights, x;  // addresses: by block of columns; by half, then eight rows
+    std::vector<std::vector<Scalar>> scales;  // numbers in a stage, by chunk and block of columns
+  };
+
+  Places places(const Accumulator& sum) const {
+    Places out;
+    const Scalar first = mma_->product();
+    for (int i = 0; i < sum.down(); ++i)
+      out.weights.push_back(k_.address(sW_[first / piece_], sum.row(i) / 16,
+                                       first % piece_ * words() + k_.lane() * 2));
+    for (int c = 0; c < chunks_ / with_.warps_k; ++c) {
+      const Scalar line = (first + c * with_.warps_k) * chunk / with_.group % scale_rows_;
+      out.scales.emplace_back();
+      for (int i = 0; i < sum.down(); ++i)
+        out.scales.back().push_back(line * (8 * across_) + sum.row(i) / 2 + k_.lane() / 4);
+    }
+    if (!with_.scale_sums) return out;
+    for (int half = 0; half < 2; ++half)
+      for (int j = 0; j < sum.across(); ++j)
+        out.x.push_back(
+            k_.address(sX_[first], k_.lane() / 8 * 8 + half * 32, k_.lane() % 8 + j * 8));
+    return out;
+  }
+
   void multiply(const Part& part, Accumulator& sum) {
+    const Places from = places(sum);
     k_.pipeline(
         with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(part, t, stage); },
         [&](Scalar, Scalar stage) {
-          for (int i = 0; i < chunks_ / with_.warps_k; ++i)
-            add(stage, mma_->product() + i * with_.warps_k, sum);
+          for (int c = 0; c < chunks_ / with_.warps_k; ++c) add(from, stage, c, sum);
         });
   }
 
-  // Adds the product of a chunk.
-  void add(const Scalar& stage, const Scalar& number, Accumulator& sum) const {
+  // Adds the product of a warp's chunk `c`.
+  void add(const Places& from, const Scalar& stage, int c, Accumulator& sum) const {
+    const int number = c * with_.warps_k;  // beyond its first one
+    const int bytes = (number / piece_ * across_ * piece_ + number % piece_) * words() * 8;
+    const Scalar weights = stage * (pieces_ * across_ * piece_ * words() * 8) + bytes;
     std::vector<MixedColumns> columns;
     std::vector<Fragment> a;
-    const Shared x = sX_[stage * chunks_ + number];
     for (int i = 0; i < sum.down(); ++i) {
-      const Scalar block = sum.row(i) / 16, line = number * chunk / with_.group % scale_rows_,
-                   own = block * 8 + k_.lane() / 4;
-      const Scalar scales = k_.read(sS_[stage], line, own),
-                   zeros = with_.zeros ? k_.read(sZ_[stage], line, own) : Scalar();
+      const auto at = static_cast<std::size_t>(i);
+      const Scalar& own = from.scales[static_cast<std::size_t>(c)][at];
+      const Scalar scales = k_.read(sS_[stage], 0, own),
+                   zeros = with_.zeros ? k_.read(sZ_[stage], 0, own) : Scalar();
       columns.push_back(numbers_.columns(scales, zeros));
-      const Shared w = sW_[stage * pieces_ + number / piece_];
       std::vector<Scalar> words;
       for (int half = 0; half < numbers_.words() / 2; ++half)
-        for (const Scalar& each : k_.read_vector(
-                 w, block, number % piece_ * MixedProduct::words() + half * 64 + k_.lane() * 2, 2))
-          words.push_back(each);
+        for (const Scalar& each :
+             k_.instruction("ld.shared.v4.b32", {from.weights[at] + (weights + half * 512)}))
+          words.push_back(k_.bitcast(each, u32));
       for (Fragment& each : numbers_.fragments(words, columns.back())) a.push_back(std::move(each));
     }
     if (!with_.scale_sums) {
-      sum = (*mma_)(sum, WarpTile(std::move(a), chunk / 16, sum.place()), x);
+      sum = (*mma_)(sum, WarpTile(std::move(a), chunk / 16, sum.place()),
+                    sX_[stage * chunks_ + mma_->product() + number]);
       return;
     }
+    const Scalar x = (stage * chunks_ + number) * (chunk * with_.tile_m * bits(with_.type) / 8);
     const WarpTile old = sum;
     std::vector<Fragment> out(old.fragments());
     for (int j = 0; j < old.across(); ++j) {
-      const std::vector<Fragment> b = load(x, j);
+      const std::vector<Fragment> b = load(from, x, j, old.across());
       for (int i = 0; i < old.down(); ++i) {
         const auto left = [&](int step) { return a[static_cast<std::size_t>(i * 4 + step)]; };
         Fragment part = k_.mma(left(0), b[0], zero(f32));
@@ -246,14 +301,14 @@ class MixedProduct {
     sum = WarpTile(std::move(out), old.across(), old.place());
   }
 
-  // Eight rows of X in a chunk.
-  std::vector<Fragment> load(const Shared& x, int j) const {
+  // Eight rows of X in a chunk, so many bytes beyond the first one's.
+  std::vector<Fragment> load(const Places& from, const Scalar& bytes, int j, int across) const {
     std::vector<Fragment> out;
     const FragmentKind kind = operand_b(m16n8k16, with_.type);
     for (int half = 0; half < 2; ++half) {
       const auto registers =
-          k_.instruction("ldmatrix.sync.aligned.m8n8.x4.shared.b16", x,
-                         k_.lane() / 8 * 8 + half * 32, k_.lane() % 8 + j * 8, {});
+          k_.instruction("ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+                         {from.x[static_cast<std::size_t>(half * across + j)] + bytes});
       if (registers.size() != 4) return std::vector<Fragment>(4);
       out.push_back(k_.fragment(kind, std::span(registers).first(2)));
       out.push_back(k_.fragment(kind, std::span(registers).last(2)));
@@ -370,7 +425,8 @@ class MixedProduct {
     k_.barrier();
     k_.when(mma_->product() == 0, [&] { k_.store(sY_.transposed(), convert(sum, with_.type)); });
     k_.barrier();
-    k_.copy(sY_, Y_.tile(with_.tile_m, with_.tile_n, part.row, part.col));
+    const Global y = divides_evenly() ? Y_.window(0, part.col * 16, m_, part.width) : Y_;
+    k_.copy(sY_, y.tile(with_.tile_m, with_.tile_n, part.row, divides_evenly() ? 0 : part.col));
   }
 
   Builder& k_;
@@ -384,38 +440,17 @@ class MixedProduct {
   Global X_, W_, S_, Z_, Y_, P_, counters_;
   std::optional<TiledMma> mma_;
   Ring sX_, sW_, sS_, sZ_;
-  Shared sY_, sSum_, sTicket_;
+  Shared sY_, sSum_, sPart_, sTicket_;
 };
 
-std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 }  // namespace
-
-std::int64_t MixedGemm::tiles(int rows, int columns) const {
-  return up(rows, std::max(tile_m, 1)) * up(columns, std::max(tile_n, 1));
-}
-
-unsigned MixedGemm::blocks(int rows, int columns, int multiprocessors) const {
-  const std::int64_t together = std::max(cluster, 1),
-                     ctas = std::int64_t{multiprocessors} * std::max(min_blocks, 1),
-                     slots = std::max(ctas / together, std::int64_t{1}) * together,
-                     wide = up(columns, std::max(tile_n, 1) * together) * together,
-                     all = std::max(up(rows, std::max(tile_m, 1)) * wide, together);
-  // Tiles that nearly fill the GPU stay whole: no sums go through memory.
-  const bool even = all <= slots && all * 16 >= slots * 15;
-  return static_cast<unsigned>(split && !even ? slots : std::min(all, slots));
-}
-
-std::int64_t MixedGemm::partial_elements(unsigned blocks) const {
-  return split ? std::int64_t{2} * blocks * tile_m * tile_n : 0;
-}
 
 Kernel mixed_gemm(const MixedGemm& options) {
   const KernelOptions blocks{.block = std::clamp(options.threads(), 32, 1024),
                              .producers = options.producers,
                              .min_blocks = options.min_blocks,
                              .cluster = options.cluster,
-                             .cluster_columns = options.cluster};
+                             .cluster_columns = options.split ? 1 : options.cluster};
   return kernel("mixed_gemm", blocks,
                 [=](Builder& k) {
                   if (is_possible(k, options)) MixedProduct(k, options).describe();

@@ -18,7 +18,32 @@ std::int64_t shared_bytes(const MixedGemm& with) {
   const std::int64_t m = with.tile_m, n = with.tile_n, k = with.tile_k;
   const std::int64_t scales = std::max(with.tile_k / with.group, 1) * n * (with.zeros ? 3 : 2);
   const std::int64_t stage = k * (2 * m + n * bits(with.weight) / 8) + up(scales, 128) * 128 + 128;
-  return with.stages * stage + 2 * m * (n + 8) + 4 * (with.warps_k - 1) * m * n + 1024;
+  const std::int64_t part = with.split && with.cluster > 1 ? 4 * m * (n + 4) : 0;
+  return with.stages * stage + 2 * m * (n + 8) + 4 * (with.warps_k - 1) * m * n + part + 512;
+}
+
+// Few rows from sm_90 on: a tile for each multiprocessor, or for each pair of them, which divides
+// k. So each reads as much, and the launch after this one finds as much room on each.
+void fit_few_rows(MixedGemm& out, int m, int n) {
+  constexpr int most = 8, least = 3;  // blocks of 16 columns
+  const std::int64_t blocks = up(n, 16);
+  const auto each = [&](int workers) {
+    const std::int64_t all = up(blocks, workers);
+    return static_cast<int>(up(all, up(all, most)));
+  };
+  int across = each(h100_multiprocessors);
+  // More rows of X than columns of W are read again for each tile.
+  if (across < least || (m > 8 && across <= most / 2)) {
+    out.split = true, out.cluster = 2;
+    across = each(h100_multiprocessors / 2);
+  } else {
+    out.split = false, out.even = true;
+  }
+  out.tile_m = m <= 8 ? 8 : 16, out.tile_n = 16 * across;
+  out.tile_k = across <= most / 2 ? 512 : 256;
+  if (out.weight == Type::u8) out.tile_k /= 2;
+  out.warps_n = across, out.warps_k = across <= 2 ? 4 : 2;
+  out.scale_sums = out.overlap = true, out.producers = 1;
 }
 
 // Rows of a tile that wgmma multiplies: the fewest waves, then the fewest rows beyond X.
@@ -42,13 +67,18 @@ MixedGemm tuned(const MixedGemm& options, const Target& target) {
   if (!arch || (out.weight != Type::u4 && out.weight != Type::u8) || out.group < 1) return out;
   const int m = out.m > 0 ? out.m : 4096, n = out.n > 0 ? out.n : 4096;
   const bool hopper = target.arch.text() == "sm_90a";
-  out.warpgroups = false, out.producers = 0, out.min_blocks = 0, out.cluster = 1;
-  if (m <= few_rows) {
-    out.scale_sums = out.split = true;
+  out.warpgroups = out.even = out.overlap = false;
+  out.producers = 0, out.min_blocks = 0, out.cluster = 1;
+  // Half of the memory of a multiprocessor, where two launches share it.
+  std::int64_t most_bytes = arch->shared_bytes;
+  if (m <= few_rows && target.arch.sm >= 90 && target.ptx >= Version{8, 0}) {
+    fit_few_rows(out, m, n);
+    most_bytes = (arch->shared_bytes + 1024) / 2 - 1024;
+  } else if (m <= few_rows) {
+    out.scale_sums = out.split = true, out.producers = target.arch.sm >= 90 ? 1 : 0;
     out.tile_m = m <= 8 ? 8 : 16, out.tile_n = m <= 8 ? 64 : 128;
     out.tile_k = out.weight == Type::u4 ? 512 : 256;
     out.warps_n = out.tile_n / 16, out.warps_k = 16 / out.warps_n;
-    if (target.arch.sm >= 90) out.producers = 1;
   } else {
     out.scale_sums = false, out.split = m <= most_split_rows;
     out.tile_n = 128, out.tile_k = 64, out.warps_k = 1;
@@ -62,8 +92,7 @@ MixedGemm tuned(const MixedGemm& options, const Target& target) {
     }
   }
   const auto fill = [&] {
-    for (out.stages = most_stages; out.stages > 1 && shared_bytes(out) > arch->shared_bytes;)
-      --out.stages;
+    for (out.stages = most_stages; out.stages > 1 && shared_bytes(out) > most_bytes;) --out.stages;
   };
   for (fill(); out.stages < least_stages && out.tile_k > chunk * out.warps_k; fill())
     out.tile_k /= 2;

@@ -22,15 +22,19 @@ MixedColumns MixedNumbers::columns(const Scalar& scales, const Scalar& zeros) co
   const auto both = k_.halves(k_.bitcast(scales, b32), options_.type);
   for (int column = 0; column < 2; ++column) {
     const auto at = static_cast<std::size_t>(column);
-    out.scales[at] = k_.convert(column ? both.second : both.first, f32);
+    out.scales[at] = half_ ? k_.convert(column ? both.second : both.first, f32)
+                           : k_.bitcast(column ? scales & 0xFFFF0000 : scales << 16, f32);
     if (!options_.scale_sums)
       out.factors[at] = pair(prmt(scales, scales, column ? 0x3232 : 0x1010));
     // -(1024 + z), -(128 + z) twice, or -(2^23 + z).
     const bool single = !half_ && !nibbles_;
-    const Scalar magic = single ? 0xCB000000U : half_ ? 0xE4E4E4E4U : 0xC3C3C3C3U;
-    const Scalar zero =
-        options_.zeros ? k_.convert(zeros, u32) : k_.constant(u32, nibbles_ ? 0x0808 : 0x8080);
-    const Scalar bits = prmt(zero, magic, single ? 0x7440 + column : 0x4040 + 0x0101 * column);
+    const std::uint32_t magic = single ? 0xCB000000 : half_ ? 0xE4E4E4E4 : 0xC3C3C3C3;
+    const std::uint32_t point = nibbles_ ? 8 : 128;
+    Scalar bits =
+        k_.constant(u32, single ? magic + point : (magic & 0xFF00FF00) + (point << 16 | point));
+    if (options_.zeros)
+      bits =
+          prmt(k_.convert(zeros, u32), magic, single ? 0x7440 + column : 0x4040 + 0x0101 * column);
     out.base[at] = single ? k_.bitcast(bits, f32) : pair(bits);
   }
   return out;
@@ -87,9 +91,8 @@ std::vector<Fragment> MixedNumbers::fragments(const std::vector<Scalar>& words,
                                               const MixedColumns& columns) const {
   std::vector<Scalar> registers;
   for (const Scalar& word : words)
-    for (const Scalar& half : {k_.convert(word, u32), k_.convert(word >> 32, u32)})
-      for (const Scalar& each : nibbles_ ? four(half, columns) : two(half, columns))
-        registers.push_back(k_.bitcast(each, b32));
+    for (const Scalar& each : nibbles_ ? four(word, columns) : two(word, columns))
+      registers.push_back(k_.bitcast(each, b32));
   std::vector<Fragment> out;
   const FragmentKind kind = operand_a(m16n8k16, options_.type);
   for (std::size_t i = 0; i < registers.size(); i += 4)

@@ -11,6 +11,11 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
+constexpr int mixed_chunk = 64;  // along k, of which a warp multiplies one at a time
+
+/// Whether there is such a kernel; reports what is wrong.
+bool is_possible(Builder& k, const MixedGemm& with);
+
 /// What belongs to a lane's two columns of a block, g and g + 8, in a group of k.
 struct MixedColumns {
   std::array<Scalar, 2> scales;   // f32
@@ -28,7 +33,7 @@ class MixedNumbers {
   int words() const { return nibbles_ ? 2 : 4; }
   /// Of a word of S and one of Z; without zero points the latter is not used.
   MixedColumns columns(const Scalar& scales, const Scalar& zeros) const;
-  /// Four fragments of operand A, along k.
+  /// Four fragments of operand A, along k, from a lane's 32-bit words.
   std::vector<Fragment> fragments(const std::vector<Scalar>& words,
                                   const MixedColumns& columns) const;
 

@@ -117,7 +117,7 @@ inline std::vector<double> run(Device& device, const Target& target, const Mixed
   arguments.add(x).add(w).add(s);
   if (with.zeros) arguments.add(z);
   arguments.add(y);
-  if (with.split) arguments.add(p).add(counters);
+  if (with.sums_in_memory()) arguments.add(p).add(counters);
   std::vector<std::byte> bytes =
       test::two_launches(device, loaded, *compiled, size.blocks, arguments, y);
   if (bytes.empty()) return {};
@@ -132,7 +132,52 @@ inline std::string text(const MixedGemm& with) {
                      name(with.type), name(with.weight), with.group, with.zeros ? " zeros" : "",
                      with.scale_sums ? "" : " scaled weights", with.tile_m, with.tile_n,
                      with.tile_k, with.warps_n, with.warps_k, with.stages, with.producers,
-                     with.split ? " split" : "", with.warpgroups ? " warpgroups" : "");
+                     with.split ? " split" : "", with.warpgroups ? " warpgroups" : "") +
+         fmt::format("{} cluster {}{}", with.even ? " even" : "", with.cluster,
+                     with.overlap ? " overlap" : "");
+}
+
+/// What three products in a row give, each of which multiplies the result of the one before it;
+/// n = k. With `programmatic`, the second and the third may start before that one ends. With
+/// `overwrites_weights`, the first writes the second's. Findings stay with the device.
+inline std::vector<std::byte> chain(Device& device, const Target& target, const MixedGemm& with,
+                                    const Sizes& size, bool programmatic,
+                                    bool overwrites_weights = false) {
+  const Problem in(with, size);
+  const auto compiled = compile(kernels::mixed_gemm(with), target);
+  EXPECT_TRUE(compiled) << (compiled ? "" : compiled.diags().text());
+  if (!compiled) return {};
+  const auto shuffled = *kernels::shuffled_weights(in.weights, std::as_bytes(std::span(in.scales)),
+                                                   in.zeros, size.n, size.k, with);
+  const auto buffer = [&](const auto& data) {
+    Buffer out = *device.allocate(data.size() * sizeof(data[0]));
+    EXPECT_TRUE(out.write(data));
+    return out;
+  };
+  const Buffer w = buffer(shuffled.weights), first = buffer(shuffled.weights),
+               s = buffer(shuffled.scales),
+               p = *device.allocate(std::max<std::size_t>(
+                   static_cast<std::size_t>(with.partial_elements(size.blocks)) * 4, 16)),
+               counters = buffer(std::vector<std::uint32_t>(
+                   static_cast<std::size_t>(with.counter_elements(size.m, size.n))));
+  std::vector<Buffer> products{buffer(in.x)};
+  for (int i = 0; i < 3; ++i) products.push_back(*device.allocate(in.x.size() * 2));
+  auto module = device.load(compiled->ptx, compiled->name);
+  LoadedKernel loaded = *module->kernel(compiled->name);
+  for (std::size_t i = 0; i < 3; ++i) {
+    Arguments arguments;
+    arguments.add(products[i]).add(i ? w : first).add(s);
+    arguments.add(overwrites_weights && i == 0 ? w : products[i + 1]);
+    if (with.sums_in_memory()) arguments.add(p).add(counters);
+    const Launch launch{.grid = {size.blocks},
+                        .block = {static_cast<std::uint32_t>(compiled->block)},
+                        .dynamic_shared = static_cast<std::uint32_t>(compiled->dynamic_shared),
+                        .programmatic = programmatic && i > 0};
+    const auto launched = loaded.launch(launch, *arguments_of(*compiled, arguments));
+    EXPECT_TRUE(launched) << launched.diags().text();
+  }
+  EXPECT_EQ(static_cast<bool>(device.synchronize()), !overwrites_weights);
+  return *products.back().read_all<std::byte>();
 }
 
 inline void expect_mixed(Device& device, const Target& target, const MixedGemm& with,

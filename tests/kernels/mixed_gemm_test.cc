@@ -10,6 +10,7 @@ namespace tartan {
 namespace {
 
 using kernels::MixedGemm;
+using testing_mixed_gemm::chain;
 using testing_mixed_gemm::expect_mixed;
 using testing_mixed_gemm::Problem;
 using testing_mixed_gemm::Sizes;
@@ -65,7 +66,7 @@ TEST(MixedGemm, Tuned) {
       with.weight = m % 2 ? Type::u4 : Type::u8, with.zeros = m == 17;
       with = tuned(with, *Target::parse(name));
       if (m != 17) with.m = with.n = with.k = 0;
-      expect_on_emulator(name, with, {m, 136, 1096, m > 16 ? 2U : 5U});
+      expect_on_emulator(name, with, {m, 136, 1096, m > 16 ? 2U : 6U});
     }
 }
 
@@ -78,6 +79,65 @@ TEST(MixedGemm, Clusters) {
     expect_on_emulator("sm_90a", with, {300, 328, 200, 4});
     expect_on_emulator("sm_90a", with, {70, 72, 584, 8});
   }
+}
+
+// Columns that are divided evenly: CTAs with more or fewer than a tile, one tile, or none.
+TEST(MixedGemm, EvenColumns) {
+  for (const unsigned blocks : {1U, 3U, 5U, 17U}) {
+    MixedGemm with{.zeros = true, .tile_m = 8, .tile_n = 48, .tile_k = 128, .warps_n = 3};
+    with.split = false, with.even = true;
+    expect_on_emulator("sm_80", with, {9, 200, 328, blocks});
+    with.producers = 1, with.overlap = true;
+    expect_on_emulator("sm_90a", with, {9, 200, 328, blocks});
+  }
+  MixedGemm with{.tile_n = 64, .split = false, .even = true};
+  EXPECT_EQ(with.blocks(1, 8192, 132), 132U);
+  EXPECT_EQ(with.blocks(1, 4096, 132), 64U);
+  EXPECT_EQ(with.blocks(1, 14336, 132), 112U);  // two tiles each
+  EXPECT_EQ(with.blocks(1, 8, 132), 1U);
+}
+
+// CTAs of a cluster divide k; some have no k-tile, and the last tile is no whole one.
+TEST(MixedGemm, ClustersDivideK) {
+  for (const int cluster : {2, 4, 8})
+    for (const int producers : {0, 1}) {
+      MixedGemm with{.group = 64, .tile_n = 64, .tile_k = 128, .stages = 3};
+      with.producers = producers, with.cluster = cluster, with.zeros = cluster == 2;
+      with.overlap = producers == 1;
+      const unsigned blocks = static_cast<unsigned>(cluster);
+      expect_on_emulator("sm_90a", with, {5, 200, 1096, 3 * blocks});
+      expect_on_emulator("sm_90a", with, {17, 72, 328, 2 * blocks});
+      EXPECT_EQ(with.partial_elements(8), 0);
+      EXPECT_EQ(with.blocks(17, 200, 132), 4 * blocks);
+    }
+}
+
+// Launches that start early read what the launch before them wrote, and only then: weights are not
+// waited for, which is a race where they are written.
+TEST(MixedGemm, DependentLaunches) {
+  const Target target = *Target::parse("sm_90a");
+  const Sizes size{5, 328, 328, 4};
+  for (const int stages : {3, 8})
+    for (const bool split : {true, false})
+      for (const int cluster : {1, 2})
+        for (const int producers : {0, 1}) {
+          MixedGemm with{.tile_m = 8, .tile_n = 32, .tile_k = 64, .warps_n = 2, .warps_k = 1};
+          with.m = size.m, with.n = with.k = size.n, with.stages = stages;
+          with.split = split, with.cluster = cluster, with.producers = producers;
+          SCOPED_TRACE(testing_mixed_gemm::text(with));
+          Device device = *Device::open("emulator", {.hardware = "sm_90a", .checks = Checks::all});
+          const auto expected = chain(device, target, with, size, false);
+          with.overlap = true;
+          EXPECT_TRUE(chain(device, target, with, size, true) == expected);
+          EXPECT_EQ(device.findings().size(), 0U) << device.findings()[0].message;
+          device.clear_findings();
+          if (!producers) continue;
+          chain(device, target, with, size, true, true);
+          ASSERT_GE(device.findings().size(), 1U);
+          EXPECT_NE(device.findings()[0].message.find("that launch may still run"),
+                    std::string::npos)
+              << device.findings()[0].message;
+        }
 }
 
 // wgmma multiplies the weights in registers where it is asked for.
@@ -193,12 +253,19 @@ TEST(MixedGemm, AssemblesWithoutSpills) {
 
 // Grids: a CTA for each multiprocessor, or for each tile where that nearly fills the GPU.
 TEST(MixedGemm, GridsAndWorkSpaces) {
-  const Target target = *Target::parse("sm_90a");
-  MixedGemm with = tuned(MixedGemm{.m = 1, .n = 8192, .k = 8192}, target);
+  MixedGemm with = tuned(MixedGemm{.m = 1, .n = 8192, .k = 8192}, *Target::parse("sm_80"));
   EXPECT_EQ(with.tiles(1, 8192), 128);
   EXPECT_EQ(with.blocks(1, 8192, 132), 128U);
   EXPECT_EQ(with.blocks(1, 4096, 132), 132U);
   EXPECT_EQ(with.partial_elements(132), std::int64_t{2} * 132 * with.tile_m * with.tile_n);
+  const Target target = *Target::parse("sm_90a");
+  for (const int m : {1, 16})
+    for (const int n : {2048, 4096, 8192, 14336, 28672}) {
+      with = tuned(MixedGemm{.m = m, .n = n, .k = 4096}, target);
+      EXPECT_EQ(with.blocks(m, n, 132), 132U) << m << " " << n;
+      EXPECT_EQ(with.partial_elements(132), 0);
+      EXPECT_GE(with.stages, 3);
+    }
   with = tuned(MixedGemm{.m = 4096, .n = 8192, .k = 8192}, target);
   EXPECT_EQ(with.partial_elements(132), 0);
   EXPECT_EQ(with.blocks(4096, 8192, 132), 132U);
@@ -223,6 +290,7 @@ TEST(MixedGemm, RefusesWrongOptions) {
         {MixedGemm{.tile_m = 8, .tile_n = 512, .tile_k = 128, .warps_n = 32, .warps_k = 2},
          "warps_n * warps_k = 32 * 2: expected up to 32 warps"},
         {MixedGemm{.split = false, .cluster = 2}, "cluster = 2: expected 1: clusters begin"},
+        {MixedGemm{.even = true}, "even: expected whole tiles and cluster = 1, found split and"},
         {MixedGemm{.stages = 0}, "stages = 0: expected 1 to 256"},
         {MixedGemm{.warpgroups = true}, "warpgroups: expected scaled weights and warps_k = 1"}}) {
     const auto compiled = compile(kernels::mixed_gemm(options), *Target::parse("sm_80"));
@@ -231,10 +299,14 @@ TEST(MixedGemm, RefusesWrongOptions) {
     EXPECT_NE(compiled.diags()[0].message.find(part), std::string::npos)
         << compiled.diags()[0].message;
   }
-  const auto cluster = compile(kernels::mixed_gemm({.cluster = 2}), *Target::parse("sm_90a"));
-  ASSERT_FALSE(cluster);
-  EXPECT_NE(cluster.diags().text().find("cluster = 2: expected 1, or 2 or 4 without split"),
-            std::string::npos);
+  for (const auto& [options, part] :
+       {std::pair{MixedGemm{.cluster = 3}, "cluster size: expected 1, 2, 4 or 8"},
+        {MixedGemm{.tile_n = 80, .warps_n = 5, .cluster = 4},
+         "tile_n = 80: expected a multiple of 32, 8 columns for each CTA of a cluster"}}) {
+    const auto compiled = compile(kernels::mixed_gemm(options), *Target::parse("sm_90a"));
+    ASSERT_FALSE(compiled) << part;
+    EXPECT_NE(compiled.diags().text().find(part), std::string::npos) << compiled.diags().text();
+  }
 }
 
 }  // namespace

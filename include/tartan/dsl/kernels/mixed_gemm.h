@@ -25,9 +25,9 @@ namespace tartan::inline TARTAN_ABI::kernels {
 ///   W, S, Z    shuffled_weights() of the weights (b64), scales (two in a u32) and zero points (two
 ///              in a u16); Z only with `zeros`
 ///   Y          m x n, row-major, of `type`
-///   P          with `split`: work space, partial_elements() of f32
-///   counters   with `split`: counter_elements() of u32, zeros before the first launch, and again
-///              after each
+///   P          with sums_in_memory(): work space, partial_elements() of f32
+///   counters   with sums_in_memory(): counter_elements() of u32, zeros before the first launch,
+///              and again after each
 ///
 /// The kernel computes the transposed product: W's columns are the MMA's rows, since its operand A
 /// may come from registers, in which weights become numbers of `type`. Without `zeros` the zero
@@ -56,11 +56,21 @@ struct MixedGemm {
   /// tile adds their sums, in the order of k; below 2^31 k-tiles in all. Otherwise CTAs have whole
   /// tiles.
   bool split = true;
-  /// CTAs of a cluster, side by side: they share rows of X, which TMA multicasts. 1, 2 or 4; more
-  /// than 1 only without `split`.
+  /// Without `split`: columns are divided evenly among CTAs, 16 at a time, so that each has a tile,
+  /// or as many as others, of up to tile_n columns.
+  bool even = false;
+  /// CTAs of a cluster: 1, 2, 4 or 8. With `split`, clusters have whole tiles, as with `even`:
+  /// the CTAs of one divide the k-tiles, and add their sums in shared memory, in the order of k.
+  /// Otherwise they have tiles side by side and share rows of X, which TMA multicasts.
   int cluster = 1;
+  /// For programmatic dependent launches (Launch::programmatic), without which it has no effect:
+  /// lets the next launch start at once, and producers copy W, S and Z, as much as the stages take,
+  /// before this launch waits for the one before it. That one must not write W, S or Z.
+  bool overlap = false;
 
   int threads() const { return 32 * warps_n * warps_k; }
+  /// Whether sums of CTAs that share a tile go through P.
+  bool sums_in_memory() const { return split && cluster == 1; }
   /// Tiles of Y.
   std::int64_t tiles(int rows, int columns) const;
   /// gridDim.x of a launch that fills a GPU. Any other multiple of `cluster` works, too.
