@@ -65,10 +65,13 @@ std::vector<int> drawn(int groups, int depth) {
 // Configurations that do not compile are reported and skipped.
 bool add(const Words& words, const Target& target, const Problem& problem,
          const std::string& config, Json& launches) {
-  const auto with = gpu::configured(
-      kernels::KGroupedGemm{
-          .m = problem.m, .n = problem.n, .k = problem.k(), .accumulate = !words.overwrite},
-      config, options, target);
+  kernels::KGroupedGemm with{
+      .m = problem.m, .n = problem.n, .k = problem.k(), .accumulate = !words.overwrite};
+  const std::string first = config.substr(0, config.find(':'));
+  if (first == "tuned") with = tuned(with, target, problem.groups());
+  if (first.size() < config.size() || first != "tuned")
+    with = gpu::configured(with, first == "tuned" ? config.substr(first.size() + 1) : config,
+                           options, target);
   const auto compiled = compile(kernels::k_grouped_gemm(with), target.arch);
   const auto refuse = [&](const Diags& diags) {
     std::cerr << config << ":\n" << diags.text();

@@ -147,9 +147,17 @@ class Products {
     return out;
   }
 
-  // sum += product * scales
-  void promote(Accumulator& sum, const WarpTile& product, const RowValues& rows,
-               const ColumnValues& columns) {
+  // Of each element of a product: the scale of its row times that of its column.
+  std::vector<Scalar> factors_of(const RowValues& rows, const ColumnValues& columns) {
+    std::vector<Scalar> out;
+    for (std::size_t x = 0; x + 1 < columns.size(); x += 2)
+      for (const Scalar& row : rows)
+        for (const std::size_t j : {x, x + 1}) out.push_back(row * columns[j]);
+    return out;
+  }
+
+  // sum += product * factors
+  void promote(Accumulator& sum, const WarpTile& product, const std::vector<Scalar>& factors) {
     const WarpTile old = sum;
     std::vector<std::vector<Scalar>> added;
     for (const Fragment& each : product.fragments()) added.push_back(k_.elements(each));
@@ -158,27 +166,32 @@ class Products {
       const Fragment& of = old.fragments()[x];
       std::vector<Scalar> elements = k_.elements(of);
       for (std::size_t e = 0; e < elements.size(); ++e)
-        elements[e] = fma(added[x][e], rows[e / 2] * columns[2 * x + e % 2], elements[e]);
+        elements[e] = fma(added[x][e], factors[4 * x + e], elements[e]);
       out.push_back(k_.pack(of.kind(), elements));
     }
     sum = WarpTile(std::move(out), old.across(), old.place());
   }
 
   // The last product of a stage is promoted in the next one, or at the end; before the first stage
-  // it is zero, and so are its scales. Scales are read while their product is computed.
+  // it is zero, and so are its factors. Reads of scales compete with the tensor cores for shared
+  // memory: those of columns come before the first product of a stage, so that it does not wait for
+  // them, and factors are multiplied while their product is computed.
   void tile(const Place& at) {
     std::deque<Accumulator> sums;
     for (int p = 0; p < parts_; ++p) sums.push_back(mma_->accumulator());
     auto product = mma_->accumulator();
-    auto rows = mma_->row_variable(k_.constant(f32, 0));
-    auto columns = mma_->col_variable(k_.constant(f32, 0));
+    std::deque<ScalarVariable> factors;
+    for (int i = 0; i < part_.n / 2; ++i) factors.push_back(k_.variable(k_.constant(f32, 0)));
     const auto use = [&](const Scalar&, const Scalar& stage, const std::function<void()>& next) {
+      ColumnValues columns;
       for (int p = 0; p < parts_; ++p) {
         promote(p ? sums[static_cast<std::size_t>(p - 1)] : sums.back(), product,
-                p ? RowValues(rows) : kept(rows), columns);
-        product = mma_->fresh(product, shared_a_[stage * parts_ + p], shared_b_[stage]);
+                p ? values_of(factors) : kept(factors));
         if (p == 0) columns = scales_of_columns(product, stage);
-        rows = scales_of_rows(product, stage * parts_ + p);
+        const RowValues rows = scales_of_rows(product, stage * parts_ + p);
+        product = mma_->fresh(product, shared_a_[stage * parts_ + p], shared_b_[stage]);
+        const std::vector<Scalar> all = factors_of(rows, columns);
+        for (std::size_t i = 0; i < all.size(); ++i) factors[i] = all[i];
       }
       next();
     };
@@ -186,16 +199,22 @@ class Products {
         options_.stages, at.steps, [&](Scalar t, Scalar stage) { fill(at, t, stage); }, {}, use);
     for (int p = 0; p < parts_; ++p) {
       Accumulator& sum = sums[static_cast<std::size_t>(p)];
-      if (p == parts_ - 1) promote(sum, product, kept(rows), columns);
+      if (p == parts_ - 1) promote(sum, product, kept(factors));
       store(at, sum, at.row * parts_ + p);
     }
   }
 
+  static std::vector<Scalar> values_of(const std::deque<ScalarVariable>& variables) {
+    return {variables.begin(), variables.end()};
+  }
+
   // With several products in a stage, the promotion comes after the wait for the next stage, where
   // the other warpgroup's products hide it: nothing moves across an instruction of the user's own.
-  RowValues kept(const RowValues& rows) {
-    if (parts_ == 1) return rows;
-    return map(rows, [&](const Scalar& x) { return k_.ptx("mov.b32 %0, %1;", {f32}, {x})[0]; });
+  std::vector<Scalar> kept(const std::deque<ScalarVariable>& factors) {
+    std::vector<Scalar> out = values_of(factors);
+    if (parts_ > 1)
+      for (Scalar& x : out) x = k_.ptx("mov.b32 %0, %1;", {f32}, {x})[0];
+    return out;
   }
 
   void store(const Place& at, const WarpTile& sum, const Scalar& row) {

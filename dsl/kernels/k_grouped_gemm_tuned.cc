@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tile of k_grouped_gemm should be the fastest for given sizes: a cost in cycles of a
-// multiprocessor. Its rates are those that scaled_gemm showed on an H100, but the promotion has two
-// instructions for each element, not one.
+// multiprocessor, with the rates that an H200 showed for tiles of 256, 192 and 128 rows and 96 to
+// 136 columns.
 #include <algorithm>
 
 #include "tartan/dsl/kernels/k_grouped_gemm.h"
@@ -16,12 +16,14 @@ struct Shape {
   double slowdown;
 };
 constexpr Shape shapes[] = {
-    {64, 4, 128, 2.10}, {128, 8, 128, 1.75}, {192, 12, 96, 1.45}, {256, 8, 112, 1.42}};
-constexpr double narrow = 0.25;       // more, for each time that 128 is wider than a product
+    {64, 4, 128, 2.10}, {128, 8, 128, 1.65}, {192, 12, 96, 1.72}, {256, 8, 104, 1.64}};
+constexpr double narrow = 0.25;       // more, for each time that 96 is wider than a product
 constexpr double alone = 1.04;        // without a cluster
 constexpr double copied_bytes = 57;   // a cycle, into one multiprocessor
-constexpr double start = 1500;        // cycles of a tile beside its k-tiles
+constexpr double start = 500;         // cycles of a tile beside its k-tiles
 constexpr double stored_bytes = 2.5;  // a cycle, of each warp
+
+constexpr int most_rows = 16;  // of tiles, which are visited column by column
 
 std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -31,21 +33,24 @@ struct Size {
 
 double cost(const KGroupedGemm& options, double slowdown, const Size& size) {
   const Tile& tile = options.tile;
+  const int down = options.share_a ? 1 : options.cluster, across = options.cluster / down;
   const double multiply = double{1} * tile.m * tile.n / 32 * slowdown *
-                          (1 + narrow * (128.0 / tile.n - 1)) * (options.cluster > 1 ? 1 : alone);
+                          (1 + narrow * std::max(96.0 / tile.n - 1, 0.0)) *
+                          (options.cluster > 1 ? 1 : alone);
   const double each = std::max(multiply, 132.0 * (tile.m + tile.n) / copied_bytes),
                store = double{4} * tile.m * tile.n / (stored_bytes * tile.warps_m);
   const unsigned grid = options.grid_x(size.m, size.n, size.groups, h100_multiprocessors);
   const double steps = static_cast<double>(up(size.k, 128)) / size.groups;
-  return static_cast<double>(up(up(size.m, tile.m) * up(size.n, tile.n) * size.groups, grid)) *
-         (steps * each + store + start);
+  const std::int64_t tiles =
+      up(size.m, tile.m * down) * up(size.n, tile.n * across) * options.cluster * size.groups;
+  return static_cast<double>(up(tiles, grid)) * (steps * each + store + start);
 }
 
-// As many as fit beside room for a warp's part of C, which TMA stores.
+// As many as fit beside room for 32 columns of a warp's part of C, which TMA stores.
 int stages_of(const Tile& tile) {
   constexpr int most = 8, bytes = 227 * 1024;
   const int stage = 132 * (tile.m + (tile.n + 31) / 32 * 32),
-            staging = tile.warps_m * ((tile.n + 31) / 32) * 2048 + 3 * 1024;
+            staging = tile.warps_m * 2048 + 3 * 1024;
   return std::clamp((bytes - staging) / stage, 2, most);
 }
 
@@ -66,10 +71,12 @@ KGroupedGemm tuned(const KGroupedGemm& options, const Target& target, int groups
   for (const Shape& shape : shapes)
     for (int width = 16; width <= shape.most_n; width += 8)
       for (const int cluster : {1, 2}) {
-        if (cluster > 1 && (size.m < 512 || width % 16)) continue;
+        const bool shares_a = cluster > 1 && shape.m >= width;
+        if (cluster > 1 && (size.m < 512 || (!shares_a && width % 16))) continue;
         KGroupedGemm each = options;
         each.tile = {.m = shape.m, .n = width, .k = 128, .warps_m = shape.warps_m, .warps_n = 1};
-        each.cluster = cluster, each.share_a = cluster > 1 && shape.m >= width;
+        each.cluster = cluster, each.share_a = shares_a;
+        each.group = up(size.m, shape.m) <= most_rows ? most_rows : options.group;
         each.stages = stages_of(each.tile);
         const double cycles = cost(each, shape.slowdown, size);
         if (least > 0 && cycles >= least) continue;

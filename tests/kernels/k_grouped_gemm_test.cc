@@ -235,6 +235,30 @@ TEST(KGroupedGemm, PropagatesNanAndInfinity) {
   }
 }
 
+// What tuned() chooses and other tiles, several for each CTA: the definition, and the same bits
+// again, in whatever order TMA adds.
+TEST(KGroupedGemm, GpuIsTheDefinition) {
+  const Target target = target_of("sm_90a");
+  if (!testing_gemm::runs_on_gpu(target)) GTEST_SKIP() << "no GPU of sm_90a";
+  Device& device = *testing_gemm::gpu();
+  constexpr int m = 360, n = 332;
+  for (const bool accumulate : {false, true}) {
+    KGroupedGemm pair = of_tile(256, 104, 8, 4), three = of_tile(192, 96, 12, 5);
+    pair.cluster = 2, pair.share_a = true;
+    const KGroupedGemm tuned = kernels::tuned(KGroupedGemm{.m = m, .n = n, .k = 0}, target, 4);
+    for (KGroupedGemm options : {tuned, pair, three}) {
+      options.accumulate = accumulate;
+      SCOPED_TRACE(fmt::format("{} x {}, {}", options.tile.m, options.tile.n, accumulate));
+      const Grouped grouped(options, m, n, {256, 0, 130, 128});
+      const auto compiled = compile(kernels::k_grouped_gemm(grouped.options), target);
+      ASSERT_TRUE(compiled) << compiled.diags().text();
+      const Bytes first = testing_gemm::run_on(device, *compiled, grouped.launch());
+      EXPECT_EQ(grouped.wrong(first), "");
+      EXPECT_EQ(first, testing_gemm::run_on(device, *compiled, grouped.launch()));
+    }
+  }
+}
+
 TEST(KGroupedGemm, OfOtherTensorCores) {
   for (const char* target : {"sm_89", "sm_120a"})
     for (const bool accumulate : {false, true}) {
