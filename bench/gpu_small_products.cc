@@ -33,6 +33,8 @@ constexpr gpu::NamedOption<kernels::SmallProducts> options[] = {
      "products of these warps"},
     {"ahead", [](kernels::SmallProducts& a, int value) { a.ahead = value; },
      "steps along k that are loaded ahead"},
+    {"staged", [](kernels::SmallProducts& a, int value) { a.staged = value != 0; },
+     "1: A and B pass through shared memory"},
 };
 
 Type type_of(const char* option, const std::string& word) {

@@ -85,8 +85,10 @@ std::string key_of(const MlaDecode& options) {
 }
 
 std::string key_of(const SmallProducts& options) {
-  const auto& [m, n, k, type, c, a_major, b_major, warps_m, warps_n, products, ahead] = options;
-  return joined(m, n, k, type, c, a_major, b_major, warps_m) + joined(warps_n, products, ahead);
+  const auto& [m, n, k, type, c, a_major, b_major, warps_m, warps_n, products, ahead, staged] =
+      options;
+  return joined(m, n, k, type, c, a_major, b_major, warps_m) +
+         joined(warps_n, products, ahead, staged);
 }
 
 std::string key_of(const MixedGemm& options) {

@@ -2,7 +2,8 @@
 // Fragments come straight from global memory in accesses of up to 16 bytes, and C goes back so. The
 // sum over k may be taken in any order, and rows and columns may be named in any order: so a lane's
 // elements of a fragment are chosen to be neighbours in memory, along k the same for A and for B.
-// Each access of a warp fills whole sectors of 32 bytes; nothing passes through shared memory.
+// Each access of a warp fills whole sectors of 32 bytes. What has no room in registers while it is
+// on its way from memory passes through shared memory.
 #include "tartan/dsl/kernels/small_products.h"
 
 #include <fmt/format.h>
@@ -82,6 +83,11 @@ bool is_possible(Builder& k, const SmallProducts& with) {
                      fmt::format("warps_m * warps_n = {}: expected up to {} warps; the nearest is "
                                  "{} x {}",
                                  with.team(), most_warps, with.warps_m, most_warps / with.warps_m));
+  if (with.staged)
+    out &= k.require(is_f64(with) && with.products == 1 && with.team() > 2,
+                     fmt::format("staged: expected products of f64, one for each block of three "
+                                 "warps or more; found {}, {} and {} x {}",
+                                 name(with.type), with.products, with.warps_m, with.warps_n));
   return (in("products", with.products, 8) & in("ahead", with.ahead, 64)) && rows && columns && out;
 }
 
@@ -130,12 +136,17 @@ class Products {
     A_ = k_.global("A", with_.type, stored(with_.a_major, with_.m, with_.k));
     B_ = k_.global("B", with_.type, stored(with_.b_major, with_.k, with_.n));
     C_ = k_.global("C", with_.c, row_major(with_.m, with_.n));
+    if (with_.staged) {
+      shared_a_ = k_.shared("sA", with_.type, padded(with_.a_major, with_.m, with_.k, a_along()));
+      shared_b_ = k_.shared("sB", with_.type, padded(with_.b_major, with_.k, with_.n, b_along()));
+    }
     shape_ = shape();
     member_ = k_.lane() % 4;
     const Scalar team = k_.warp() / with_.team(), own = k_.warp() % with_.team(),
                  first = (k_.block_x() * with_.teams() + team) * with_.products;
     find_parts(own / with_.warps_n * rows_, own % with_.warps_n * cols_);
-    k_.when(first < batch, [&] { multiply(first, batch); });
+    if (!with_.staged) k_.when(first < batch, [&] { multiply(first, batch); });
+    else k_.when(k_.block_x() < batch, [&] { multiply_staged(k_.block_x()); });
   }
 
  private:
@@ -190,7 +201,31 @@ class Products {
     }
   }
 
-  Step step(const Global& a, const Global& b, int from) const {
+  // Padding for which the eight lanes that read 128 bytes at a time find them in different banks
+  // (of B along k in two accesses).
+  Layout padded(Major major, int rows, int cols, bool along_k) const {
+    const int line = major == Major::row ? cols : rows;
+    const int pad = along_k ? line % 16 ? 0 : 8 : a_along() || b_along() ? 2 : 4;
+    return major == Major::row ? row_major(rows, cols, line + pad)
+                               : col_major(rows, cols, line + pad);
+  }
+
+  // The block's product, by way of shared memory.
+  void multiply_staged(const Scalar& number) {
+    const auto fill = [&](const Scalar&, const Scalar&) {
+      k_.copy(A_.matrix(number), shared_a_);
+      k_.copy(B_.matrix(number), shared_b_);
+    };
+    k_.pipeline(1, 1, fill, [&](const Scalar&, const Scalar&) {
+      std::vector<Fragment> sums;
+      for (int i = 0; i < steps_of(with_); ++i)
+        add(sums, step(shared_a_, shared_b_, i * step_of(with_)));
+      store(C_.matrix(number), sums);
+    });
+  }
+
+  template <typename Matrix>
+  Step step(const Matrix& a, const Matrix& b, int from) const {
     return {a_along() ? elements(a, true, row_parts_, from)
                       : elements(a.transposed(), false, row_parts_, from),
             b_along() ? elements(b.transposed(), true, col_parts_, from)
@@ -202,7 +237,8 @@ class Products {
   bool b_along() const { return with_.b_major == Major::col; }
 
   // This lane's elements of a step: neighbours along k where lines are along k, else of each k.
-  Elements elements(const Global& lines, bool along, const std::vector<Part>& parts,
+  template <typename Matrix>
+  Elements elements(const Matrix& lines, bool along, const std::vector<Part>& parts,
                     int from) const {
     const int size = std::min(step_of(with_), with_.k - from);
     Elements out;
@@ -304,6 +340,7 @@ class Products {
   int rows_, cols_;  // of a warp's part of C
   MmaShape shape_;
   Global A_, B_, C_;
+  Shared shared_a_, shared_b_;
   Scalar member_;  // of the four lanes that share a row of A, a column of B
   std::vector<Part> row_parts_, col_parts_;
   std::vector<Scalar> stored_;  // this lane's first column of C, by part
@@ -331,7 +368,7 @@ KernelOptions kernel_options(const SmallProducts& with) {
   const Registers own = registers(with);
   const int products = std::clamp(with.products, 1, 8);
   KernelOptions out{.block = std::min(32 * with.team() * with.teams(), 1024)};
-  if (with.ahead < products * steps_of(with)) {
+  if (with.staged || with.ahead < products * steps_of(with)) {
     out.max_registers = 255;
     return out;
   }
@@ -351,32 +388,54 @@ Kernel small_products(const SmallProducts& options) {
       .keyed(key_of(options));
 }
 
-SmallProducts tuned(const SmallProducts& options, const Target&) {
-  // With three blocks of four warps on a multiprocessor a lane has 168 registers. The fewest warps
-  // for which a product's operands are loaded at once; else those for which three steps are.
-  constexpr int most = 144, most_of_steps = 160, few = 64;
-  SmallProducts best = options;
-  if (!has_sizes(options)) return best;
-  best.warps_m = best.warps_n = best.products = 1;
-  const auto rank = [](const SmallProducts& with) {
-    const Registers own = registers(with);
-    const int fits = own.all() <= most ? 0 : own.sums + 3 * own.step <= most_of_steps ? 1 : 2;
-    return std::array{fits, fits < 2 ? with.team() : 0, own.all()};
-  };
+namespace {
+
+// All divisions of a product among warps.
+template <typename Rank>
+SmallProducts divided(SmallProducts best, const Rank& rank) {
+  best.warps_m = best.warps_n = 1;
+  const SmallProducts options = best;
   for (int m = 1; m <= most_warps; ++m)
     for (int n = 1; m * n <= most_warps; ++n) {
-      SmallProducts next = best;
+      SmallProducts next = options;
       next.warps_m = m, next.warps_n = n;
       if (divides(options, m, options.m) && divides(options, n, options.n) &&
           rank(next) < rank(best))
         best = next;
     }
+  return best;
+}
+
+}  // namespace
+
+SmallProducts tuned(const SmallProducts& options, const Target&) {
+  SmallProducts best = options;
+  if (!has_sizes(options)) return best;
+  best.products = best.ahead = 1;
+  // Registers hold less than is on its way from memory then: the most warps, and of those the parts
+  // that read the least from shared memory.
+  constexpr int most_direct = 16 * 1024;
+  const auto of_k = [&](int size) { return size * options.k * bytes(options.type); };
+  best.staged = is_f64(options) && of_k(options.m) + of_k(options.n) >= most_direct;
+  if (best.staged)
+    return divided(best, [](const SmallProducts& with) {
+      return std::pair(-with.team(), with.m / with.warps_m + with.n / with.warps_n);
+    });
+  // With three blocks of four warps on a multiprocessor a lane has 168 registers. The fewest warps
+  // for which a product's operands are loaded at once; else those for which three steps are.
+  constexpr int most = 144, most_of_steps = 160, few = 64;
+  best = divided(best, [](const SmallProducts& with) {
+    const Registers own = registers(with);
+    const int fits = own.all() <= most ? 0 : own.sums + 3 * own.step <= most_of_steps ? 1 : 2;
+    return std::array{fits, fits < 2 ? with.team() : 0, own.all()};
+  });
   const Registers own = registers(best);
   const int steps = steps_of(options);
   while (best.products < 4 && best.products * 2 * own.all() <= few) best.products *= 2;
-  best.ahead = own.all() <= most
-                   ? best.products * steps
-                   : std::clamp((most_of_steps - own.sums) / std::max(own.step, 1) - 1, 1, steps);
+  best.ahead = own.all() > most
+                   ? std::clamp((most_of_steps - own.sums) / std::max(own.step, 1) - 1, 1, steps)
+               : steps > 1 && !is_f64(options) ? steps - 1
+                                               : best.products * steps;
   return best;
 }
 

@@ -121,8 +121,22 @@ TEST(SmallProducts, Divisions) {
   }
 }
 
+// Through shared memory: of every major order, of rows that end anywhere in a line of banks.
+TEST(SmallProducts, Staged) {
+  for (const char* target : targets)
+    for (const auto& [a_major, b_major] : majors)
+      for (S with : {of(64, 64, 64, f64, f64), of(48, 48, 48, f64, f64), of(24, 40, 56, f64, f64),
+                     of(32, 32, 8, f64, f64), of(64, 48, 40, f64, f64)}) {
+        with = on(target, with);
+        with.a_major = a_major, with.b_major = b_major, with.staged = true, with.products = 1;
+        with.warps_m = with.m % 16 ? 3 : 2, with.warps_n = with.n % 16 ? 1 : 2;
+        expect_on_emulator(target, with, 3);
+      }
+}
+
 // What follows from the accesses' places, as the emulator counts it: whole sectors of 32 bytes, by
-// accesses of 16 bytes wherever there are as many neighbours, and no shared memory.
+// accesses of 16 bytes wherever there are as many neighbours, and shared memory only where a
+// product is staged, there in twice the fewest wavefronts at most.
 TEST(SmallProducts, WholeSectors) {
   for (const char* target : targets)
     for (const auto& [a_major, b_major] : majors)
@@ -132,10 +146,12 @@ TEST(SmallProducts, WholeSectors) {
                      of(32, 32, 32, f64, f64), of(64, 64, 64, f64, f64)}) {
         with.a_major = a_major, with.b_major = b_major;
         Device device = *Device::open("emulator", {.hardware = target, .profile = true});
-        expect_products(device, *Target::parse(target), on(target, with), 4);
+        with = on(target, with);
+        expect_products(device, *Target::parse(target), with, 4);
         std::uint64_t sectors = 0;
         for (const InstructionProfile& each : device.report().instructions) {
-          EXPECT_EQ(each.shared.requests, 0U) << each.opcode;
+          EXPECT_TRUE(with.staged || each.shared.requests == 0) << each.opcode;
+          EXPECT_LE(each.shared.wavefronts, 2 * each.shared.minimum) << each.opcode << each.source;
           EXPECT_EQ(each.global.sectors, each.global.minimum) << each.opcode << each.source;
           EXPECT_EQ(each.global.bytes, 32 * each.global.sectors) << each.opcode;
           sectors += each.global.sectors;
@@ -157,7 +173,8 @@ TEST(SmallProducts, AccessesOf16Bytes) {
       for (std::size_t at = ptx.find(opcode); at != std::string::npos;
            at = ptx.find(opcode, at + 1))
         EXPECT_EQ(ptx.substr(at + 9, 4), wide) << ptx.substr(at, 40);
-    EXPECT_NE(ptx.find("ld.global"), std::string::npos);
+    const bool staged = on("sm_90a", with).staged;
+    EXPECT_NE(ptx.find(staged ? "cp.async.cg.shared.global" : "ld.global"), std::string::npos);
   }
 }
 
@@ -210,9 +227,9 @@ TEST(SmallProducts, GpuAgrees) {
   if (!device) GTEST_SKIP() << device.diags().text();
   for (const std::string& name : {std::string("sm_80"), device->arch().text()})
     for (const auto& [a_major, b_major] : majors)
-      for (S with :
-           {of(16, 16, 16, f16, f16), of(32, 32, 32, f16, f32), of(32, 48, 16, bf16, bf16),
-            of(64, 64, 64, f16, f16), of(24, 40, 56, f64, f64), of(64, 64, 64, f64, f64)}) {
+      for (S with : {of(16, 16, 16, f16, f16), of(32, 32, 32, f16, f32), of(32, 48, 16, bf16, bf16),
+                     of(64, 64, 64, f16, f16), of(16, 8, 24, f64, f64), of(24, 40, 56, f64, f64),
+                     of(64, 64, 64, f64, f64)}) {
         with.a_major = a_major, with.b_major = b_major;
         for (const int batch : {1, 5, 67, 700})
           expect_products(*device, *Target::parse(name), on(name, with), batch, 1);
