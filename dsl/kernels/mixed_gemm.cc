@@ -216,8 +216,10 @@ class MixedProduct {
     k_.copy(of_block(S_), sS_[stage]);
     if (with_.zeros) k_.copy(of_block(Z_), sZ_[stage]);
     if (with_.overlap) k_.griddepcontrol_wait();
+    // A stage's tile, not a chunk's, is what may reach beyond k.
+    const Global rows = X_.tile(with_.tile_k, with_.tile_m, step, part.row);
     for (int c = 0; c < chunks_; ++c) {
-      const Global x = X_.tile(chunk, with_.tile_m, step * chunks_ + c, part.row);
+      const Global x = rows.tile(chunk, with_.tile_m, c, 0);
       if (with_.cluster > 1 && !with_.split) k_.multicast(x, sX_[stage * chunks_ + c]);
       else k_.copy(x, sX_[stage * chunks_ + c]);
     }

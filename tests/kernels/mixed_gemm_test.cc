@@ -70,6 +70,18 @@ TEST(MixedGemm, Tuned) {
     }
 }
 
+// k is constant: whole chunks of 64, but no whole stages. X must not be read beyond its rows.
+TEST(MixedGemm, TunedForWholeChunks) {
+  for (const char* name : {"sm_80", "sm_90", "sm_90a"})
+    for (const int k : {64, 192, 576, 1088})
+      for (const int m : {1, 16, 40}) {
+        MixedGemm with{.m = m, .n = 72, .k = k, .weight = k == 192 ? Type::u8 : Type::u4};
+        with.zeros = k == 576;
+        with = tuned(with, *Target::parse(name));
+        expect_on_emulator(name, with, {m, 72, k, with.blocks(m, 72, 4)});
+      }
+}
+
 // CTAs of a cluster share rows of X; the last columns of tiles are no whole cluster.
 TEST(MixedGemm, Clusters) {
   for (const int cluster : {2, 4}) {
@@ -232,6 +244,13 @@ TEST(MixedGemm, GpuAgreesWithTheLoop) {
           expect_mixed(*device, target, with,
                        {m, 200, 1096, 5U * static_cast<unsigned>(with.cluster)});
         }
+  // As many columns as tuned() divides evenly.
+  for (const int m : {1, 16}) {
+    const MixedGemm with =
+        tuned(MixedGemm{.m = m, .n = 8200, .k = 1088}, *Target::parse(device->arch().text()));
+    const Sizes size{m, 8200, 1088, with.blocks(m, 8200, 132)};
+    expect_mixed(*device, *Target::parse(device->arch().text()), with, size);
+  }
 }
 
 // NVIDIA's assembler accepts the text and spills nothing.
