@@ -49,7 +49,7 @@ void add_mixed_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                                              size_of(sizes, "n", with.n), sizes.multiprocessors)};
              }};
          // Otherwise the grid says how large P is.
-         if (!with.split && with.m > 0 && with.n > 0)
+         if (!with.sums_in_memory() && with.m > 0 && with.n > 0)
            out.grid = Dim3{with.blocks(with.m, with.n, kernels::h100_multiprocessors)};
          return out;
        }});
