@@ -21,7 +21,7 @@ constexpr std::size_t most_sets = 64, fewest_bytes = std::size_t{8} << 20;
 constexpr double rotated = 2;       // times the second-level cache, of all sets
 constexpr double enough_us = 1200;  // of a sample
 constexpr double short_us = 150;    // of a product: less is timed in graphs
-constexpr int fewest_launches = 20;
+constexpr int most_launches = 20;     // of a sample without a graph
 
 std::size_t bytes_of(std::int64_t rows, std::int64_t cols, Type type) {
   const auto all = static_cast<std::size_t>(rows * cols * bits(type) / 8);
@@ -309,7 +309,7 @@ Status DeviceBench::some(Entry& entry, int count) {
 // measured too. It has all sets, so that one after the other does not find its operands in the
 // cache.
 Status DeviceBench::prepare(Entry& entry) {
-  entry.products = static_cast<int>(std::clamp(enough_us / entry.us, 1.0, double{fewest_launches}));
+  entry.products = static_cast<int>(std::clamp(enough_us / entry.us, 1.0, double{most_launches}));
   if (device_.emulated() || entry.us > short_us) return Done{};
   const int products = std::max(entry.products, static_cast<int>(sets_));
   auto stream = DeviceAccess::engine(device_).adopt_stream(stream_->handle());

@@ -97,7 +97,7 @@ ScaledGemm tuned(const ScaledGemm& options, const Target& target, int groups) {
   for (const Shape& shape : shapes) {
     if (options.grouping == Grouping::contiguous && 128 % shape.m) continue;
     if (m <= (options.grouping == Grouping::none ? 128 : 64) && shape.m > 64) continue;
-    // Beside 256 x 128: up to 2 % faster with 4096 rows and more, 1 % slower with 1024 and 2048.
+    // Beside 256 x 128: 1 to 2 % faster with 4096 rows and more, 1 % slower with 1024 and 2048.
     if (shape.parts_n > 1 && options.grouping == Grouping::none && m <= 2048) continue;
     if (shape.blocks_k > 2 && (m > shape.m || options.grouping != Grouping::none)) continue;
     for (int width = 16; width <= 128; width += 8)
@@ -114,8 +114,6 @@ ScaledGemm tuned(const ScaledGemm& options, const Target& target, int groups) {
         if (cluster > 1 && (m < 512 || width % 16)) continue;
         if (shape.parts_n > 1 && width < 128) continue;
         each.stages = stages_of(each);
-        // Beside 256 x 128: 1 to 2 % faster with 4096 rows and more, 1 % slower with 1024 and 2048.
-        if (shape.parts_n > 1 && options.grouping == Grouping::none && m <= 2048) continue;
         if (shape.blocks_k > 2 && each.stages < 3) continue;
         const double cycles = expected_cost(each, shape, {m, n, k, std::max(groups, 1)});
         if (least > 0 && cycles >= least) continue;
