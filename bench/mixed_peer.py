@@ -9,8 +9,8 @@ A measured launch is a CUDA graph of launches that rotate through copies of the 
 neither the second-level cache nor the host's launches count. Figures are the bytes of weights, scales, zero points and X
 over time, beside the read bandwidth (that of the fastest of some sums over 2 GiB, in the same process); cuBLAS's are the
 same bytes over its time, with weights of 16 bits, so that ratios are those of times. Outputs of the first and the last
-copy are compared with a product in f32, for which the weights are put back in order here. Launches that launches.json
-says so of are programmatic dependent ones: each may copy weights while the one before it ends.
+copy are compared with a product in f32, for which the weights are put back in order here. Launches
+marked so in launches.json are programmatic dependent ones: each may copy weights while the one before it ends.
 """
 import sys
 

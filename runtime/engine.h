@@ -22,7 +22,7 @@ class EngineStream {
   virtual void* handle() const { return nullptr; }
   /// What `work` puts into the stream, as a graph: each call of the result puts all of it there
   /// again, at a lower price for the host and with shorter gaps. An empty function if the engine
-  /// has no graphs; `work` may have been called all the same.
+  /// has no graphs; `work` is not called then.
   virtual Result<std::function<Status()>> captured(const std::function<Status()>& work) {
     (void)work;
     return std::function<Status()>();

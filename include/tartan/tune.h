@@ -39,8 +39,8 @@ struct Trial {
 /// What a search found.
 struct TuneResult {
   TuningEntry best;
-  // The first is what tuned() chooses. Of the others, each second is the cost model's next best,
-  // and the ones between are of tiles or schedules that came not before.
+  // The first is what tuned() chooses. Of the others, every second one is the cost model's next
+  // best, and those between are of tiles or schedules that have not come before.
   std::vector<Trial> trials;
   double seconds = 0;  // that it took
 };

@@ -65,7 +65,8 @@ struct MixedGemm {
   int cluster = 1;
   /// For programmatic dependent launches (Launch::programmatic), without which it has no effect:
   /// lets the next launch start at once, and producers copy W, S and Z, as much as the stages take,
-  /// before this launch waits for the one before it. That one must not write W, S or Z.
+  /// before this launch waits for the one before it. No launch that may still run then, none of a
+  /// chain of programmatic launches, may write W, S or Z.
   bool overlap = false;
 
   int threads() const { return 32 * warps_n * warps_k; }
