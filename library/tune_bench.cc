@@ -21,7 +21,7 @@ constexpr std::size_t most_sets = 64, fewest_bytes = std::size_t{8} << 20;
 constexpr double rotated = 2;       // times the second-level cache, of all sets
 constexpr double enough_us = 1200;  // of a sample
 constexpr double short_us = 150;    // of a product: less is timed in graphs
-constexpr int most_launches = 20;     // of a sample without a graph
+constexpr int most_launches = 20;   // of a sample without a graph
 
 std::size_t bytes_of(std::int64_t rows, std::int64_t cols, Type type) {
   const auto all = static_cast<std::size_t>(rows * cols * bits(type) / 8);
