@@ -4,6 +4,7 @@
 // 136 columns.
 #include <algorithm>
 
+#include "dsl/kernels/integers.h"
 #include "tartan/dsl/kernels/k_grouped_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -25,8 +26,6 @@ constexpr double stored_bytes = 2.5;  // a cycle, of each warp
 
 constexpr int most_rows = 16;  // of tiles, which are visited column by column
 
-std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 struct Size {
   int m, n, k, groups;
 };
@@ -40,10 +39,10 @@ double cost(const KGroupedGemm& options, double slowdown, const Size& size) {
   const double each = std::max(multiply, 132.0 * (tile.m + tile.n) / copied_bytes),
                store = double{4} * tile.m * tile.n / (stored_bytes * tile.warps_m);
   const unsigned grid = options.grid_x(size.m, size.n, size.groups, h100_multiprocessors);
-  const double steps = static_cast<double>(up(size.k, 128)) / size.groups;
-  const std::int64_t tiles =
-      up(size.m, tile.m * down) * up(size.n, tile.n * across) * options.cluster * size.groups;
-  return static_cast<double>(up(tiles, grid)) * (steps * each + store + start);
+  const double steps = static_cast<double>(quotient_up(size.k, 128)) / size.groups;
+  const std::int64_t tiles = quotient_up(size.m, tile.m * down) *
+                             quotient_up(size.n, tile.n * across) * options.cluster * size.groups;
+  return static_cast<double>(quotient_up(tiles, grid)) * (steps * each + store + start);
 }
 
 // As many as fit beside room for 32 columns of a warp's part of C, which TMA stores.
@@ -76,7 +75,7 @@ KGroupedGemm tuned(const KGroupedGemm& options, const Target& target, int groups
         KGroupedGemm each = options;
         each.tile = {.m = shape.m, .n = width, .k = 128, .warps_m = shape.warps_m, .warps_n = 1};
         each.cluster = cluster, each.share_a = shares_a;
-        each.group = up(size.m, shape.m) <= most_rows ? most_rows : options.group;
+        each.group = quotient_up(size.m, shape.m) <= most_rows ? most_rows : options.group;
         each.stages = stages_of(each.tile);
         const double cycles = cost(each, shape.slowdown, size);
         if (least > 0 && cycles >= least) continue;

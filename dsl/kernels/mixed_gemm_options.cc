@@ -5,17 +5,10 @@
 #include <algorithm>
 
 #include "dsl/kernels/gemm_tiles.h"
+#include "dsl/kernels/integers.h"
 #include "dsl/kernels/mixed_numbers.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
-namespace {
-
-bool is_power(int x, int least, int most) { return x >= least && x <= most && (x & (x - 1)) == 0; }
-
-std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
-}  // namespace
-
 bool is_possible(Builder& k, const MixedGemm& with) {
   bool out = true;
   const auto require = [&](bool holds, const std::string& otherwise) {
@@ -72,7 +65,7 @@ bool is_possible(Builder& k, const MixedGemm& with) {
 }
 
 std::int64_t MixedGemm::tiles(int rows, int columns) const {
-  return up(rows, std::max(tile_m, 1)) * up(columns, std::max(tile_n, 1));
+  return quotient_up(rows, std::max(tile_m, 1)) * quotient_up(columns, std::max(tile_n, 1));
 }
 
 unsigned MixedGemm::blocks(int rows, int columns, int multiprocessors) const {
@@ -81,12 +74,13 @@ unsigned MixedGemm::blocks(int rows, int columns, int multiprocessors) const {
                      slots = std::max(ctas / together, std::int64_t{1}) * together;
   const auto nearly_fills = [&](std::int64_t x) { return x <= slots && x * 16 >= slots * 15; };
   if (even || (split && cluster > 1)) {
-    const std::int64_t wide = up(columns, std::max(tile_n, 1)), each = up(wide * together, slots),
-                       all = std::max(up(wide, each) * together, together);
+    const std::int64_t wide = quotient_up(columns, std::max(tile_n, 1)),
+                       each = quotient_up(wide * together, slots),
+                       all = std::max(quotient_up(wide, each) * together, together);
     return static_cast<unsigned>(nearly_fills(all) ? slots : all);
   }
-  const std::int64_t wide = up(columns, std::max(tile_n, 1) * together) * together,
-                     all = std::max(up(rows, std::max(tile_m, 1)) * wide, together);
+  const std::int64_t wide = quotient_up(columns, std::max(tile_n, 1) * together) * together,
+                     all = std::max(quotient_up(rows, std::max(tile_m, 1)) * wide, together);
   // Tiles that nearly fill the GPU stay whole: no sums go through memory.
   return static_cast<unsigned>(split && !nearly_fills(all) ? slots : std::min(all, slots));
 }

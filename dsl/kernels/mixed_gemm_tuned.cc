@@ -3,6 +3,7 @@
 // stages are in flight. Many rows are bound by the tensor cores.
 #include <algorithm>
 
+#include "dsl/kernels/integers.h"
 #include "tartan/dsl/kernels/mixed_gemm.h"
 #include "tartan/dsl/kernels/tuning.h"
 
@@ -11,13 +12,12 @@ namespace {
 
 constexpr int few_rows = 16, most_split_rows = 128, least_stages = 3, most_stages = 8, chunk = 64;
 
-std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 // An upper bound.
 std::int64_t shared_bytes(const MixedGemm& with) {
   const std::int64_t m = with.tile_m, n = with.tile_n, k = with.tile_k;
   const std::int64_t scales = std::max(with.tile_k / with.group, 1) * n * (with.zeros ? 3 : 2);
-  const std::int64_t stage = k * (2 * m + n * bits(with.weight) / 8) + up(scales, 128) * 128 + 128;
+  const std::int64_t stage =
+      k * (2 * m + n * bits(with.weight) / 8) + quotient_up(scales, 128) * 128 + 128;
   const std::int64_t part = with.split && with.cluster > 1 ? 4 * m * (n + 4) : 0;
   return with.stages * stage + 2 * m * (n + 8) + 4 * (with.warps_k - 1) * m * n + part + 512;
 }
@@ -26,10 +26,10 @@ std::int64_t shared_bytes(const MixedGemm& with) {
 // k. So each reads as much, and the launch after this one finds as much room on each.
 void fit_few_rows(MixedGemm& out, int m, int n) {
   constexpr int most = 8, least = 3;  // blocks of 16 columns
-  const std::int64_t blocks = up(n, 16);
+  const std::int64_t blocks = quotient_up(n, 16);
   const auto each = [&](int workers) {
-    const std::int64_t all = up(blocks, workers);
-    return static_cast<int>(up(all, up(all, most)));
+    const std::int64_t all = quotient_up(blocks, workers);
+    return static_cast<int>(quotient_up(all, quotient_up(all, most)));
   };
   int across = each(h100_multiprocessors);
   // More rows of X than columns of W are read again for each tile.
@@ -52,7 +52,8 @@ int rows_of_tile(int m, int n, int tile_n) {
   std::int64_t least = 0;
   constexpr int start = 24;  // what a tile costs beside its k-tiles, in rows
   for (const int rows : {256, 192, 128, 64}) {
-    const std::int64_t waves = up(up(m, rows) * up(n, tile_n), h100_multiprocessors),
+    const std::int64_t waves = quotient_up(quotient_up(m, rows) * quotient_up(n, tile_n),
+                                           h100_multiprocessors),
                        cost = waves * (rows + start);
     if (!best || cost < least) best = rows, least = cost;
   }

@@ -11,6 +11,7 @@
 #include <numbers>
 
 #include "dsl/arithmetic.h"
+#include "dsl/kernels/integers.h"
 #include "dsl/kernels/keys.h"
 #include "dsl/kernels/split_keys.h"
 #include "tartan/dsl/math.h"
@@ -28,8 +29,6 @@ constexpr int issued = 4;       // at which the first group says that its produc
 
 using tartan::detail::plus;
 using tartan::detail::times;
-
-bool is_power(int x, int least, int most) { return x >= least && x <= most && (x & (x - 1)) == 0; }
 
 // Upper bound of the bytes of shared memory.
 std::int64_t shared_bytes(const MlaDecode& options) {

@@ -3,6 +3,7 @@
 // with the rates that an H100 showed.
 #include <algorithm>
 
+#include "dsl/kernels/integers.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -29,8 +30,6 @@ constexpr double memory_bytes = 14;   // a cycle, of B's that nobody else reads
 constexpr double start = 1500;        // cycles of a tile beside its k-tiles
 constexpr double stored_bytes = 2.5;  // a cycle, of each warp
 
-std::int64_t up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 struct Size {
   int m, n, k, groups;
 };
@@ -44,7 +43,8 @@ bool stages_all_of_c(const ScaledGemm& options) {
 double cost(const ScaledGemm& options, const Shape& shape, const Size& size) {
   const Tile& tile = options.tile;
   const double width = static_cast<double>(tile.n) / shape.parts_n;
-  const std::int64_t down = up(std::max(size.m, 1), tile.m), across = up(size.n, tile.n);
+  const std::int64_t down = quotient_up(std::max(size.m, 1), tile.m),
+                     across = quotient_up(size.n, tile.n);
   const double multiply =
       double{1} * tile.m * tile.n / 32 * (stages_all_of_c(options) ? staged : shape.slowdown) *
       (1 + narrow * (128 / width - 1)) * (128 % (tile.n / shape.parts_n) ? two_blocks : 1) *
@@ -58,8 +58,8 @@ double cost(const ScaledGemm& options, const Shape& shape, const Size& size) {
       options.grouping == Grouping::masked
           ? static_cast<unsigned>(h100_multiprocessors / options.cluster * options.cluster)
           : options.grid_x(size.m, size.n, h100_multiprocessors);
-  return static_cast<double>(up(down * across * size.groups, grid)) *
-         (static_cast<double>(up(size.k, 128)) * each + store + start);
+  return static_cast<double>(quotient_up(down * across * size.groups, grid)) *
+         (static_cast<double>(quotient_up(size.k, 128)) * each + store + start);
 }
 
 // Masked groups have about as many rows as expected, some more and some less.
