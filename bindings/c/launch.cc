@@ -143,8 +143,10 @@ class Grid {
         arguments_(arguments) {}
 
   Result<Dim3> operator()(const uint32_t (&given)[3]) {
-    const auto computed = described_.launch_grid(
-        {[this](std::string_view param) { return size(param); }, multiprocessors_});
+    const auto computed =
+        described_.launch_grid({[this](std::string_view param) { return size(param); },
+                                multiprocessors_,
+                                {given[0], given[1], given[2]}});
     const Dim3 grid{dim("x", given[0], computed.x), dim("y", given[1], computed.y),
                     dim("z", given[2], computed.z)};
     if (!diags_.ok()) return diags_;

@@ -185,6 +185,14 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
                if (attention.packed)  // its longest sequence, no argument tells
                  return LaunchGrid{{}, heads, static_cast<std::uint32_t>(sizes.of("sequences"))};
                const auto queries = static_cast<int>(sizes.of("queries"));
+               // By default as many blocks as run at a time; a caller that divides heads or tiles
+               // along y or x gets the other dimension of one block for each tile.
+               if (attention.persistent && sizes.given.x == 0 && sizes.given.y == 0)
+                 return LaunchGrid{attention.persistent_blocks(queries, static_cast<int>(heads),
+                                                               static_cast<int>(sizes.given.z),
+                                                               sizes.multiprocessors),
+                                   1,
+                                   {}};
                return LaunchGrid{attention.blocks(queries), heads, {}};
              }};
        }});

@@ -29,6 +29,7 @@ struct LaunchSizes {
   /// The argument of a scalar parameter: "m", "queries".
   std::function<std::int64_t(std::string_view param)> of;
   int multiprocessors = 0;
+  Dim3 given = {0, 0, 0};  // what the caller gives of the grid; 0: to be computed
 };
 
 /// Blocks of a launch along x, y and z; nothing where the caller decides (how many products a batch

@@ -119,6 +119,41 @@ TEST_F(COnGpu, LaunchesInTheCallersStream) {
   EXPECT_EQ(fake.launches.size(), 1u) << "nothing was launched";
 }
 
+// Persistent attention: as many CTAs as run at a time, unless the caller divides the heads.
+TEST_F(COnGpu, PersistentAttentionFillsTheGpu) {
+  fake.multiprocessors = 132;
+  if (taken(tartan_compile("attention", "sm_90a", R"({"causal": true})", &kernel))
+          .find("no code generation") != std::string::npos)
+    GTEST_SKIP() << "this build has no code generation";
+  ASSERT_EQ(taken(tartan_load(device, kernel, &function)), "");
+  std::int32_t sizes[] = {4096, 4096, 32, 8};
+  const float scale = 0.125F;
+  const std::uint64_t address = 1 << 20;
+  tartan_argument arguments[10] = {};
+  for (int i = 0; i < 4; ++i) arguments[i] = {&sizes[i], sizeof sizes[i], 0};
+  arguments[4] = {&scale, sizeof scale, 0};
+  for (int i = 5; i < 10; ++i) arguments[i] = {&address, sizeof address, 0};
+  using Grid = std::vector<unsigned>;
+  const auto grid_of = [&](unsigned x, unsigned y, unsigned z) {
+    tartan_launch_options options = {};
+    options.size = sizeof options;
+    options.grid[0] = x, options.grid[1] = y, options.grid[2] = z;
+    const std::size_t before = fake.launches.size();
+    EXPECT_EQ(taken(tartan_launch(function, &options, arguments, 10)), "");
+    if (fake.launches.size() == before) return Grid();
+    return Grid(fake.launches.back().grid, fake.launches.back().grid + 3);
+  };
+  EXPECT_EQ(grid_of(0, 0, 4), (Grid{33, 1, 4}));
+  EXPECT_EQ(grid_of(0, 0, 1), (Grid{132, 1, 1}));
+  EXPECT_EQ(grid_of(0, 0, 100), (Grid{704, 1, 100})) << "one for each tile of 192 queries";
+  EXPECT_EQ(grid_of(0, 32, 4), (Grid{22, 32, 4}));
+  EXPECT_EQ(grid_of(11, 0, 4), (Grid{11, 32, 4}));
+  sizes[0] = 200, sizes[2] = 8;
+  EXPECT_EQ(grid_of(0, 0, 2), (Grid{16, 1, 2})) << "no more than tiles";
+  sizes[0] = 0;
+  EXPECT_EQ(grid_of(0, 0, 2), Grid()) << "no query";
+}
+
 TEST_F(COnGpu, ACacheKeepsPtxAndMachineCode) {
   const tartan::test::TemporaryCache folder;
   fake.cubin = tartan::test::double_cubin("gemm           ");

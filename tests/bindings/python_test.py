@@ -315,26 +315,39 @@ class Numpy(unittest.TestCase):
         gelu = 0.5 * z * (1 + np.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3)))
         np.testing.assert_allclose(y, gelu, rtol=2e-3, atol=2e-3)
 
-    def test_attention(self):
-        batch, heads, kv_heads, queries, keys, d = 2, 4, 2, 33, 50, 64
+    def attend(self, device, batch, heads, kv_heads, queries, keys, d=64):
+        """Arguments of causal attention, the loaded kernel, and a check of what it has written."""
         q, k = self.normal(batch, heads, queries, d), self.normal(batch, kv_heads, keys, d)
         v = self.normal(batch, kv_heads, keys, d)
-        out = np.zeros((batch, heads, queries, d), np.float16)
-        lse = np.zeros((batch, heads, queries), np.float32)
+        out = np.full((batch, heads, queries, d), np.nan, np.float16)
+        lse = np.full((batch, heads, queries), np.nan, np.float32)
         scale = 1 / math.sqrt(d)
-        kernel = tartan.compile("attention", self.device, head_dim=d, causal=True)
-        attention = self.device.load(kernel)
-        arguments = (queries, keys, heads, kv_heads, scale, q, k, v, out, lse)
+
+        def check():
+            K, V = (np.repeat(each.astype(np.float64), heads // kv_heads, axis=1) for each in (k, v))
+            scores = scale * q.astype(np.float64) @ K.transpose(0, 1, 3, 2)
+            seen = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
+            weights = np.where(seen, np.exp(scores), 0)
+            np.testing.assert_allclose(lse, np.log(weights.sum(-1)), rtol=1e-3, atol=1e-3)
+            weights /= weights.sum(-1, keepdims=True)
+            np.testing.assert_allclose(out, weights @ V, rtol=1e-2, atol=3e-3)
+
+        attention = device.load(tartan.compile("attention", device, head_dim=d, causal=True))
+        return attention, (queries, keys, heads, kv_heads, scale, q, k, v, out, lse), check
+
+    def test_attention(self):
+        attention, arguments, check = self.attend(self.device, 2, 4, 2, 33, 50)
         with self.assertRaisesRegex(tartan.Error, "the grid's z is 0"):
             attention(*arguments)  # how many batches there are, no argument tells
-        attention(*arguments, grid=(0, 0, batch))
-        K, V = (np.repeat(each.astype(np.float64), heads // kv_heads, axis=1) for each in (k, v))
-        scores = scale * q.astype(np.float64) @ K.transpose(0, 1, 3, 2)
-        seen = np.arange(keys) <= np.arange(queries)[:, None] + keys - queries
-        weights = np.where(seen, np.exp(scores), 0)
-        np.testing.assert_allclose(lse, np.log(weights.sum(-1)), rtol=1e-3, atol=1e-3)
-        weights /= weights.sum(-1, keepdims=True)
-        np.testing.assert_allclose(out, weights @ V, rtol=1e-2, atol=3e-3)
+        attention(*arguments, grid=(0, 0, 2))
+        check()
+
+    def test_persistent_attention(self):
+        device = tartan.Device("emulator", hardware="sm_90a")
+        # Three batches on 132 multiprocessors: 44 blocks of 46 tiles each.
+        attention, arguments, check = self.attend(device, 3, 46, 2, 33, 50)
+        attention(*arguments, grid=(0, 0, 3))
+        check()
 
     def test_dlpack_round_trip(self):
         for dtype in ("f16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"):
