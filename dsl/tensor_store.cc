@@ -17,8 +17,8 @@ namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
-constexpr int box_lines = 16;
-constexpr int box_bytes = box_lines * 128;
+constexpr int box_rows = 16;  // of fragments
+constexpr int row_box_bytes = box_rows * 128;
 constexpr int shortest_line = 32;  // in bytes
 
 // A tile's fragments in the order of their stores, unchanged or finished. Reads for finished() run
@@ -104,12 +104,20 @@ class BoxStorer {
   std::string problem() {
     if (adds_ && !refused_by_tma_.empty()) return refused_by_tma_;
     const FragmentKind kind = fragments_.kind();
-    if (to_.layout.is_nested() || to_.layout.major() != Major::row)
-      return fmt::format("{} is not row-major", to_.name);
+    if (to_.layout.is_nested() || to_.layout.major() == Major::none)
+      return fmt::format("neither rows nor columns of {} are contiguous", to_.name);
+    if (!by_rows() && bits(to_.type) != 16)
+      return fmt::format(
+          "{} is not row-major, and stmatrix.trans, which writes columns, requires elements of 16 "
+          "bits",
+          to_.name);
+    if (!by_rows() && !refused_by_tma_.empty())
+      return fmt::format("{} is not row-major, and TMA does not reach it: {}", to_.name,
+                         refused_by_tma_);
     if (kind.operand != Operand::c || kind.shape.wmma || kind.shape.shape.m != 16 ||
         kind.shape.shape.n != 8 || kind.type != to_.type)
       return fmt::format("{} are not accumulators of m16n8 in {}", kind.text(), name(to_.type));
-    if (tile_.across() * bits(to_.type) % shortest_line)
+    if (by_rows() && tile_.across() * bits(to_.type) % shortest_line)
       return fmt::format("its boxes need rows of at least {} bytes", shortest_line);
     if (!make_room()) return "no shared memory is left to stage it";
     return {};
@@ -131,7 +139,7 @@ class BoxStorer {
       if (by_tma) store_by_tma(batch, number);
       else store_by_warp(batch, number);
     }
-    std::string shape = fmt::format("boxes of {} x {}", box_lines, all.front().cols);
+    std::string shape = fmt::format("boxes of {} x {}", box_rows, all.front().cols);
     if (all.back().cols != all.front().cols) shape += fmt::format(" to {}", all.back().cols);
     state_.log.choose(
         fmt::format("{} to {}", adds_ ? "add" : "store", to_.name),
@@ -151,10 +159,19 @@ class BoxStorer {
   struct Box {
     int down, left, cols;  // row of fragments, column, and columns
   };
-  // Splits a row into boxes: lines of 128 bytes, and the rest in shorter ones.
+  bool by_rows() const { return to_.layout.major() == Major::row; }
+  // Splits a row of fragments into boxes: of lines of 128 bytes, and the rest in shorter ones;
+  // where columns are contiguous, of equally many columns, whose lines are the fragments' rows.
   std::vector<Box> boxes() const {
     std::vector<Box> out;
     const int end = 8 * tile_.across();
+    if (!by_rows()) {
+      const int cols = columns_together();
+      for (int i = 0; i < tile_.down(); ++i)
+        for (int left = 0; left < end; left += cols)
+          out.push_back({i, left, std::min(cols, end - left)});
+      return out;
+    }
     for (int i = 0; i < tile_.down(); ++i)
       for (int left = 0, cols = line(128); left < end; left += cols) {
         while (left + cols > end) cols /= 2;
@@ -162,28 +179,45 @@ class BoxStorer {
       }
     return out;
   }
-  int below(const Box& box) const { return tile_.place().down(box.down, box_lines); }
+  // Of a box whose columns are contiguous.
+  int columns_together() const {
+    constexpr int most = 128;
+    const int parts = (8 * tile_.across() + most - 1) / most;
+    return (tile_.across() + parts - 1) / parts * 8;
+  }
+  // Shared memory for a box: whole periods of its swizzle.
+  int box_bytes() const {
+    constexpr int period = 256;  // of lines of 32 bytes
+    if (by_rows()) return row_box_bytes;
+    return (columns_together() * box_rows * 2 + period - 1) / period * period;
+  }
+  int below(const Box& box) const { return tile_.place().down(box.down, box_rows); }
   int line(int bytes) const { return 8 * bytes / bits(to_.type); }
-  int line_bytes(const Box& box) const { return box.cols * bits(to_.type) / 8; }
+  // Lines are contiguous in C.
+  int line_elements(const Box& box) const { return by_rows() ? box.cols : box_rows; }
+  int lines(const Box& box) const { return by_rows() ? box_rows : box.cols; }
+  int line_bytes(const Box& box) const { return line_elements(box) * bits(to_.type) / 8; }
 
   // Fences and waits for TMA are slow: use few batches.
   void store_by_tma(std::span<const Box> batch, int number) {
     codegen::FunctionBuilder& f = state_.f();
     std::vector<codegen::Pointer> maps;
     for (const Box& box : batch)
-      maps.push_back(
-          matrix_.map(box.cols, box_lines, line_bytes(box), adds_ ? to_.type : Type::none));
+      maps.push_back(matrix_.map(line_elements(box), lines(box), line_bytes(box),
+                                 adds_ ? to_.type : Type::none));
     state_.memories.of(to_).ever_written = true;
     wait_for_tma(number ? state_.staging.slots - 1 : 0);
     lay_out(batch, number);
     f.proxy_fence();
     f.warp_sync();
     f.if_then(first_lane(), [&] {
-      for (std::size_t i = 0; i < batch.size(); ++i)
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        const Scalar row = tile_.place().row + below(batch[i]),
+                     col = tile_.place().col + batch[i].left;
         f.tensor_store(maps[i],
-                       matrix_.coordinates(tile_.place().col + batch[i].left,
-                                           tile_.place().row + below(batch[i])),
+                       by_rows() ? matrix_.coordinates(col, row) : matrix_.coordinates(row, col),
                        address_of(state_, staged(number, i, batch[i]), 0, 0), adds_);
+      }
       f.bulk_commit();
     });
   }
@@ -199,7 +233,7 @@ class BoxStorer {
 
   // A box may begin at any multiple of 8 columns.
   Tensor place(const Box& box) const {
-    Tensor out = to_.tile(box_lines, 8, (tile_.place().row + below(box)) / box_lines,
+    Tensor out = to_.tile(box_rows, 8, (tile_.place().row + below(box)) / box_rows,
                           (tile_.place().col + box.left) / 8, state_.log.location());
     out.layout.cols = box.cols;
     return out;
@@ -225,13 +259,13 @@ class BoxStorer {
     const std::int64_t room = find_arch(state_.config.target.arch)->shared_bytes -
                               state_.memories.shared_bytes() - reserve;
     const int warps = consumer_count(state_) / 32, all = static_cast<int>(boxes().size());
-    const int most = static_cast<int>(room / (warps * box_bytes));
+    const int most = static_cast<int>(room / (warps * box_bytes()));
     if (most < 1) return false;
     const bool by_tma = refused_by_tma_.empty();
     state_.staging.slots = by_tma && most < all && most > 1 ? 2 : 1;
     state_.staging.batch = by_tma ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.names.unused("staging");
-    const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes;
+    const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes();
     const codegen::Pointer base = state_.memories.share(state_.f(), name, bytes, 1024);
     state_.staging.memory = state_.memories.add({base, true, bytes});
     return true;
@@ -243,11 +277,12 @@ class BoxStorer {
     Tensor out{state_.shared_from_this(),
                "the staged tile",
                to_.type,
-               row_major(box_lines, box.cols).swizzled(swizzle_of_lines(line_bytes(box), to_.type)),
+               (by_rows() ? row_major(box_rows, box.cols) : col_major(box_rows, box.cols))
+                   .swizzled(swizzle_of_lines(line_bytes(box), to_.type)),
                0,
                state_.staging.memory,
                state_.log.place()};
-    const int elements = box_bytes * 8 / bits(to_.type);
+    const int elements = box_bytes() * 8 / bits(to_.type);
     out.base =
         consumer_index(state_) / 32 * (state_.staging.slots * state_.staging.batch * elements) +
         slot * elements;
@@ -257,14 +292,23 @@ class BoxStorer {
   void lay_out(const Tensor& place, const Box& box) {
     std::vector<Fragment> row;
     for (int x = 0; x < box.cols / 8; ++x) row.push_back(fragments_.next());
-    WarpTile part(std::move(row), box.cols / 8, {});
-    const std::string stored = part.fragment(0, 0).kind().text();
+    const std::string stored = row.front().kind().text();
+    const int across = static_cast<int>(row.size());
+    const auto put = [&](const Fragment& fragment, int x) {
+      Tensor to = place.tile(box_rows, 8, 0, x, state_.log.location());
+      to.layout.cols = fragment.kind().fragment().cols;
+      store_fragment(state_, to, fragment, stored);
+    };
+    if (bits(to_.type) != 16) {
+      for (int x = 0; x < across; ++x) put(row[static_cast<std::size_t>(x)], x);
+      return;
+    }
     // Two fragments of 16-bit elements form an A of m16n8k16, which one stmatrix.x4 writes.
-    if (bits(to_.type) == 16) part = operand_a(part, m16n8k16, state_.log.location());
-    const int width = part.fragment(0, 0).kind().fragment().cols;
-    for (int x = 0; x < part.across(); ++x)
-      store_fragment(state_, place.tile(box_lines, width, 0, x, state_.log.location()),
-                     part.fragment(0, x), stored);
+    if (across % 2) put(row.back(), across - 1), row.pop_back();
+    if (row.empty()) return;
+    const WarpTile pairs =
+        operand_a(WarpTile(std::move(row), across / 2 * 2, {}), m16n8k16, state_.log.location());
+    for (int x = 0; x < pairs.across(); ++x) put(pairs.fragment(0, x), 2 * x);
   }
 
   KernelState& state_;

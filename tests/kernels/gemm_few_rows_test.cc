@@ -229,6 +229,27 @@ TEST(GemmSwap, WholeEpilogue) {
   EXPECT_EQ(wrong("sm_90a", options, {13, 136, 208}), 0);
 }
 
+// C's columns are contiguous in a tile of its transpose: stmatrix.trans stages them for TMA. Lines
+// that TMA cannot address are stored element by element.
+TEST(GemmSwap, StagesC) {
+  for (const Type c : {f16, bf16})
+    for (const int columns : {8, 24, 72, 136, 200, 256})
+      for (const auto& [size, staged] : {std::pair{Sizes{columns - 3, 136, 72}, true},
+                                         {Sizes{columns + 5, 72, 136}, true},
+                                         {Sizes{columns, 133, 72}, false}})
+        for (const bool persistent : {false, true}) {
+          Gemm options = swapped(columns);
+          options.c = c, options.multiple_c = staged ? 8 : 1, options.persistent = persistent;
+          SCOPED_TRACE(trace(options, size));
+          EXPECT_EQ(wrong("sm_90a", options, size), 0);
+          options.m = size.m, options.n = size.n, options.k = size.k;
+          const auto compiled = compile(kernels::gemm(options), target_of("sm_90a"));
+          ASSERT_TRUE(compiled) << compiled.diags().text();
+          for (const char* each : {".trans.shared.b16", "cp.async.bulk.tensor.2d.global"})
+            EXPECT_EQ(compiled->ptx.find(each) != std::string::npos, staged) << each;
+        }
+}
+
 TEST(GemmSwap, GoesWithOtherSchedules) {
   Gemm options = swapped(32);
   options.cluster_splits = 4, options.epilogue.bias = true;
