@@ -433,7 +433,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   const int before = f.mark();
   f.barrier();
   const Scalar computes = thread_index(state) < state.config.options.block;
-  int producers_end = -1;
+  int all_filled = -1;  // where producers have started all copies
   const auto run = [&](Role role) {
     state.roles.current = role, state.roles.next = 0;
     detail::move_registers(state, role);
@@ -445,10 +445,11 @@ void Builder::roles(const std::function<void()>& body, Here at) {
       state.at(at);
       if (role == Role::consumer) finish_stores(state);
       f.mute(muted);
+      if (role == Role::producer) all_filled = f.mark();
       if (role == Role::producer)
         for (const auto& each : std::exchange(state.roles.drains, {})) each();
     }
-    if (role == Role::producer) producers_end = f.mark();
+    if (role == Role::producer && all_filled < 0) all_filled = f.mark();
     state.roles.current = Role::all;
   };
   f.if_else(
@@ -457,11 +458,12 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     detail::prefetch_maps(state);
     detail::init_barriers(state);
   });
-  // No block exits while others may still fill its stages or arrive at its mbarriers. Producers
-  // have waited until all stages were released, and say so with a fence: consumers leave nothing
-  // that others must see, and need not wait until their stores are visible.
+  // No block exits while others may still fill its stages or arrive at its mbarriers. Producers say
+  // with a fence that they have started all copies, and then wait until all stages are released:
+  // the fence, 0.4 us on an H200, is done by then. Consumers leave nothing that others must see,
+  // and need not wait until their stores are visible.
   if (!detail::shared_by_cluster(state)) return;
-  f.at_mark(producers_end, [&] { f.statement("fence.acq_rel.cluster;", {}, {}, false); });
+  f.at_mark(all_filled, [&] { f.statement("fence.acq_rel.cluster;", {}, {}, false); });
   f.cluster_barrier(state.cluster.barrier || state.cluster.accessed);
   state.cluster.met = true, state.cluster.accessed.reset();
 }
