@@ -38,7 +38,7 @@ std::vector<gpu::Drawn> problems(const Words& words) {
 // What runs a configuration: apart from those of other kinds, of which some are measured too even
 // if the model expects nothing of them.
 std::string kind_of(const kernels::Gemm& each, const Target& target) {
-  if (each.splits > 1) return "splits";
+  if (each.splits > 1) return fmt::format("splits {}x{}", each.cluster, each.cluster_columns);
   if (each.cluster_splits > 1) return each.swap ? "swap, cluster splits" : "cluster splits";
   const bool wgmma = tartan::detail::by_wgmma(each, target);
   return fmt::format("{} {} {}x{}", wgmma ? "wgmma" : "mma.sync", each.swap, each.cluster,

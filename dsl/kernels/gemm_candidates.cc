@@ -66,7 +66,7 @@ class Collector {
     }
   }
 
-  // More rows as wgmma's N: up to three tiles have all of them, without much padding, and clusters
+  // More rows as wgmma's N: up to four tiles have all of them, without much padding, and clusters
   // share A. Or tiles of a height that fills the multiprocessors once.
   void by_swapped_columns() {
     constexpr int few = 16, most = 512, widest = 256;
@@ -74,13 +74,13 @@ class Collector {
     if (options_.splits != 1 || options_.stream_blocks != 0 || options_.batched) return;
     // Clusters of four divide a tile's columns into boxes of eight.
     const int least = info(options_.a).floating ? 8 : 16, units[] = {least, 16, 32};
-    for (const int across : {1, 2, 3}) {
+    for (const int across : {1, 2, 3, 4}) {
       const int rows = (options_.m + across - 1) / across;
       int before = 0;
       for (const int unit : units) {
         const int columns = (rows + unit - 1) / unit * unit;
-        if (options_.m > most || columns > widest || (across > 1 && columns < 96)) continue;
-        if (std::exchange(before, columns) == columns) continue;
+        if (options_.m > most || columns > widest || (across > 1 && columns < 40)) continue;
+        if (std::exchange(before, columns) == columns || (across > 1 && unit == 32)) continue;
         for (const int warps : {4, 8, 12})
           for (const int lines : {1, 2}) swapped(warps, columns, lines);
       }
@@ -202,7 +202,7 @@ class Collector {
   // As many stages as fit beside the staging memory of C; as many as leave room for a second CTA;
   // of threads that copy, fewer: they issue every copy themselves.
   std::vector<int> stage_counts(const Gemm& each) const {
-    constexpr int most_staged = 32 << 10, barriers = 2048, most = 8;
+    constexpr int most_staged = 32 << 10, barriers = 2048, most = 12;
     const Tile& tile = each.tile;
     if (!arch_) return {};
     const int stage = (tile.m + tile.n) * tile.k * bits(each.a) / 8,
@@ -238,6 +238,7 @@ class Collector {
         Gemm split = each;
         split.splits = splits;
         out_.push_back(split);
+        if (tiles * splits <= gpu_.multiprocessors) shared(split);
       }
   }
 
@@ -331,13 +332,18 @@ bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu)
     return std::int64_t{elements} * bits(options.a) / 8 % line_bytes != 0;
   };
   if (!by_tma(options, target) || options.m <= (options.cluster - 1) * options.tile.m ||
-      options.n <= (options.cluster_columns - 1) * options.tile.n ||
-      options.tile.n % (8 * options.cluster) != 0)
+      options.n <= (options.cluster_columns - 1) * options.tile.n)
+    return false;
+  // The CTAs of a column load groups of 8 of its lines each, or whole panels of 128 bytes.
+  const int panels = options.tile.k * bits(options.a) / 8 / line_bytes;
+  if (options.tile.n % (8 * options.cluster) != 0 &&
+      (options.b_major == Major::row || panels % options.cluster != 0))
     return false;
   // Clusters of more CTAs are few, and persistent ones leave multiprocessors idle.
   const int longest = std::max(options.cluster, options.cluster_columns);
   const bool at_once =
-      !options.persistent && options.tiles(options.m, options.n) <= gpu.multiprocessors;
+      !options.persistent &&
+      options.tiles(options.m, options.n) * std::int64_t{options.splits} <= gpu.multiprocessors;
   return straddles(options.b_major == Major::row ? options.n : options.k) &&
          (longest == 2 || at_once);
 }

@@ -183,9 +183,11 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const int stored = swapped ? options.m : options.n,
             c_line = stored ? stored * bits(options.c) / 8 : 16;
   const bool lanes = !options.producers || partial || c_line % 16 != 0 || target.arch.sm < 90;
+  // Through shared memory; of a transpose, only elements of 16 bits.
+  const bool scattered = swapped && (lanes || bits(options.c) != 16);
   epilogue = c.epilogue + c.convert * accumulators(options) +
-             c_bytes / (lanes     ? c.store_lanes
-                        : swapped ? c.store_swapped
+             c_bytes / (scattered ? c.store_swapped
+                        : lanes   ? c.store_lanes
                                   : c.store);
 }
 

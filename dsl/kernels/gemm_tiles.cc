@@ -69,9 +69,10 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
              k.require(whole || !options.persistent,
                        "split-K and stream-K are unsupported for persistent kernels, whose CTAs "
                        "compute whole tiles") &
-             k.require(whole || options.cluster == 1, "split-K and stream-K require cluster = 1") &
-             k.require(options.cluster_columns == 1 || (whole && apart == 1),
-                       "split-K and stream-K require cluster_columns = 1") &
+             k.require(options.stream_blocks == 0 || options.cluster == 1,
+                       "stream-K requires cluster = 1") &
+             k.require(options.cluster_columns == 1 || (options.stream_blocks == 0 && apart == 1),
+                       "stream-K and cluster_splits require cluster_columns = 1") &
              k.require(apart == 1 || whole,
                        "cluster_splits excludes splits and stream_blocks: the CTAs of its clusters "
                        "divide k already") &
@@ -206,12 +207,37 @@ void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {
   k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
 }
 
+// Tile rows and columns are rounded up to whole clusters; those beyond the last repeat its reads.
+void GemmTiles::existing_tile(
+    const Scalar& row, const Scalar& col,
+    const std::function<WarpTile(const Scalar& row, const Scalar& col)>& product,
+    const std::function<void(const WarpTile& sum)>& store) {
+  const Scalar rows = k_.convert(ceil_div(m_, tile_.m), u32),
+               cols = k_.convert(ceil_div(n_, tile_.n), u32);
+  const bool rows_exist = options_.cluster == 1 || rows.multiple() % options_.cluster == 0,
+             cols_exist =
+                 options_.cluster_columns == 1 || cols.multiple() % options_.cluster_columns == 0;
+  const WarpTile sum =
+      product(rows_exist ? row : minimum(row, rows - 1), cols_exist ? col : minimum(col, cols - 1));
+  std::optional<Scalar> exists;
+  if (!rows_exist) exists = row < rows;
+  if (!cols_exist) exists = exists ? *exists & (col < cols) : col < cols;
+  if (exists) k_.when(*exists, [&] { store(sum); });
+  else store(sum);
+}
+
 void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Scalar& col) {
   const auto share = ceil_div(steps_, options_.splits);
   const auto first = k_.convert(k_.block_y(), s32) * share;
-  const WarpTile sum = multiply(operands, row, col, first, minimum(steps_ - first, share));
-  const auto rows = k_.convert(ceil_div(m_, tile_.m), u32);
-  k_.store(parts_.tile(tile_.m, tile_.n, k_.block_y() * rows + row, col), sum);
+  existing_tile(
+      row, col,
+      [&](const Scalar& r, const Scalar& c) {
+        return multiply(operands, r, c, first, minimum(steps_ - first, share));
+      },
+      [&](const WarpTile& sum) {
+        const auto rows = k_.convert(ceil_div(m_, tile_.m), u32);
+        k_.store(parts_.tile(tile_.m, tile_.n, k_.block_y() * rows + row, col), sum);
+      });
 }
 
 // The CTAs of a cluster have a tile together: each multiplies its k-tiles and gets the sum of a
@@ -234,21 +260,11 @@ void GemmTiles::part_by_rank(const Operands& operands) {
 
 void GemmTiles::compute(const Operands& operands) {
   if (!possible_) return;
-  // Tile rows and columns are rounded up to whole clusters; those beyond the last repeat its reads.
-  const Scalar rows = k_.convert(ceil_div(m_, tile_.m), u32),
-               cols = k_.convert(ceil_div(n_, tile_.n), u32);
-  const bool rows_exist = options_.cluster == 1 || rows.multiple() % options_.cluster == 0,
-             cols_exist =
-                 options_.cluster_columns == 1 || cols.multiple() % options_.cluster_columns == 0;
   const auto whole_tile = [&](const Scalar& row, const Scalar& col) {
-    const WarpTile sum = multiply(operands, rows_exist ? row : minimum(row, rows - 1),
-                                  cols_exist ? col : minimum(col, cols - 1), 0, steps_);
-    const auto store = [&] { finisher_->store(sum, tile_, row, col); };
-    std::optional<Scalar> exists;
-    if (!rows_exist) exists = row < rows;
-    if (!cols_exist) exists = exists ? *exists & (col < cols) : col < cols;
-    if (exists) k_.when(*exists, store);
-    else store();
+    existing_tile(
+        row, col,
+        [&](const Scalar& r, const Scalar& c) { return multiply(operands, r, c, 0, steps_); },
+        [&](const WarpTile& sum) { finisher_->store(sum, tile_, row, col); });
   };
   k_.roles([&] {
     if (options_.stream_blocks)

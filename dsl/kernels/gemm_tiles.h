@@ -87,6 +87,9 @@ class GemmTiles {
                 const Scalar& t, const Scalar& stage, const Operands::Next& next);
   WarpTile multiply(const Operands& operands, const Scalar& row, const Scalar& col,
                     const Scalar& first, const Scalar& count);
+  void existing_tile(const Scalar& row, const Scalar& col,
+                     const std::function<WarpTile(const Scalar& row, const Scalar& col)>& product,
+                     const std::function<void(const WarpTile& sum)>& store);
   void part_of_tile(const Operands& operands, const TileWork& work);
   void part_by_y(const Operands& operands, const Scalar& row, const Scalar& col);
   void part_by_rank(const Operands& operands);

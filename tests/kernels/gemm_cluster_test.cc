@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clusters of blocks that multicast B.
 #include <regex>
+#include <tuple>
 
 #include "tests/kernels/gemm_run.h"
 
@@ -142,6 +143,44 @@ TEST(GemmCluster, SharesAAndBTileAfterTile) {
       }
 }
 
+// Clusters share what the CTAs of a split read; those beyond the last tile store no partial sums.
+TEST(GemmCluster, SharesInSplits) {
+  const Target target = target_of("sm_90a");
+  if (!runs_here(target)) GTEST_SKIP();
+  for (const auto& [cluster, columns] : {std::pair{2, 1}, {4, 1}, {2, 2}, {1, 4}})
+    for (const auto& [m, n, depth, splits] : {std::tuple{200, 136, 392, 3}, {64, 328, 128, 4}}) {
+      SCOPED_TRACE(fmt::format("{} x {} blocks, {} x {} x {}, {} splits", cluster, columns, m, n,
+                               depth, splits));
+      Gemm options = of_warpgroups(cluster);
+      options.cluster_columns = columns, options.splits = splits;
+      const Product product(options, m, n, depth, true);
+      const auto compiled = compile(kernels::gemm(product.options), target);
+      ASSERT_TRUE(compiled) << compiled.diags().text();
+      EXPECT_TRUE(multicasts(*compiled));
+      Launch parts = product.launch();
+      parts.grid.y = static_cast<unsigned>(splits);
+      parts.arguments = [&, m = m, n = n](Device& device, Arguments& arguments,
+                                          std::vector<Buffer>& buffers) {
+        product.add_inputs(device, arguments, buffers);
+        Buffer out = *device.allocate(
+            static_cast<std::size_t>(product.options.workspace_elements(m, n)) * 4);
+        EXPECT_TRUE(out.fill(0xFF));
+        arguments.add(out);
+        return out;
+      };
+      const auto workspace = testing_gemm::run(kernels::gemm(product.options), target, parts);
+      Launch sum = product.launch();
+      sum.grid = {static_cast<unsigned>((m * n + 255) / 256)};
+      sum.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
+        buffers.push_back(testing_gemm::buffer_of(device, workspace));
+        arguments.add(buffers.back());
+        return product.add_output(device, arguments);
+      };
+      EXPECT_EQ(product.wrong(testing_gemm::run(kernels::gemm_sum(product.options), target, sum)),
+                0);
+    }
+}
+
 // C = A B + C, in place: a block beyond the last tile row must not add again.
 TEST(GemmCluster, AddsOnce) {
   for (const char* name : targets) {
@@ -230,12 +269,11 @@ TEST(GemmCluster, RejectsInvalidClusters) {
   Gemm options = of_warpgroups(3);
   EXPECT_NE(message(options).find("expected 1, 2, 4 or 8 thread blocks, found 3"),
             std::string::npos);
-  options.cluster = 2, options.splits = 2;
-  EXPECT_NE(message(options).find("split-K and stream-K require cluster = 1"), std::string::npos);
-  options.splits = 1, options.stream_blocks = 4;
-  EXPECT_NE(message(options).find("split-K and stream-K require cluster = 1"), std::string::npos);
+  options.cluster = 2, options.stream_blocks = 4;
+  EXPECT_NE(message(options).find("stream-K requires cluster = 1"), std::string::npos);
   options.cluster = 1, options.cluster_columns = 2;
-  EXPECT_NE(message(options).find("require cluster_columns = 1"), std::string::npos);
+  EXPECT_NE(message(options).find("stream-K and cluster_splits require cluster_columns = 1"),
+            std::string::npos);
   options.stream_blocks = 0, options.cluster_columns = 3;
   EXPECT_NE(message(options).find("expected 1, 2, 4 or 8 thread blocks, found 3"),
             std::string::npos);

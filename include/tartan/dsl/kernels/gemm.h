@@ -92,8 +92,7 @@ struct Gemm {
   /// Producer warps of a warp-specialized kernel, see Builder::roles().
   int producers = 0;
   /// Cluster size: CTAs with vertically adjacent tiles that share B by TMA multicast (sm_90a,
-  /// sm_100a and the like): 1, 2, 4 or 8. gridDim.x is a multiple of it. Not with split-K or
-  /// stream-K.
+  /// sm_100a and the like): 1, 2, 4 or 8. gridDim.x is a multiple of it. Not with stream-K.
   int cluster = 1;
   /// So many columns of such CTAs form a cluster: the CTAs in a row of it share A. `cluster` times
   /// `cluster_columns` is 8 at most. For rows of A and B that begin off 128-byte lines, of which
