@@ -7,8 +7,9 @@
 //   {"map": {...}, "swizzle": 4, "code": 0, ...}    the same with a swizzle that TensorMap has not
 //   {"copy": {...}, "words": "..."}                 what a copy through the map left behind
 //
-// record_tensor_maps [maps|images|copies]; without an argument, all. Images are the maps and the
-// copies of im2col. Copies use the library; only the driver encodes the maps.
+// record_tensor_maps [maps|images|copies|edges]; without an argument, all. Images are the maps and
+// the copies of im2col; edges are copies that begin before an edge of the tensor or behind one.
+// Copies use the library; only the driver encodes the maps.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -22,6 +23,7 @@
 #include <span>
 
 #include "tests/emulator/tensor_copies.h"
+#include "tests/record/tensor_cases.h"
 
 namespace tartan::test {
 namespace {
@@ -263,152 +265,6 @@ void record_image_maps(const Driver& driver) {
 
 // ---- Copies.
 
-// A tensor with those extents, dense except for `padding` bytes after its rows.
-TensorMap dense(Type type, std::vector<std::uint64_t> extents, std::vector<std::uint32_t> box,
-                Swizzle swizzle = Swizzle::none) {
-  TensorMap map{.type = type, .extents = extents, .box = box, .swizzle = swizzle};
-  std::uint64_t stride = (extents[0] * static_cast<unsigned>(bits(type)) / 8 + 15) / 16 * 16;
-  for (std::size_t i = 1; i < extents.size(); ++i) {
-    map.strides.push_back(stride);
-    stride *= extents[i];
-  }
-  return map;
-}
-
-std::vector<TensorCopy> copies() {
-  std::vector<TensorCopy> out;
-  const auto add = [&](std::string operation, TensorMap map, std::vector<std::int32_t> at,
-                       std::uint32_t mask = 0xFFFFFFFF, std::uint32_t shift = 0) {
-    std::uint64_t memory = 64;
-    for (std::size_t i = 0; i < map.rank(); ++i)
-      memory +=
-          map.extents[i] * (i ? map.strides[i - 1] : static_cast<unsigned>(bits(map.type)) / 8);
-    std::uint64_t rows = 1;
-    for (std::size_t i = 1; i < map.rank(); ++i) rows *= map.copied(i);
-    const std::uint32_t span = std::max<std::uint32_t>(
-        span_bytes(map.swizzle), map.box[0] * static_cast<unsigned>(bits(map.type)) / 8);
-    out.push_back(
-        {.operation = std::move(operation),
-         .map = map,
-         .at = std::move(at),
-         .shift = shift,
-         .memory_bytes = static_cast<std::uint32_t>((memory + 15) / 16 * 16),
-         .shared_bytes = static_cast<std::uint32_t>((shift + rows * span + 127) / 64 * 64),
-         .mask = mask});
-  };
-  // Every swizzle, whole and partial rows, at addresses that are not multiples of its period.
-  for (int i = 0; i < 4; ++i) {
-    const auto swizzle = static_cast<Swizzle>(i);
-    const std::uint32_t most = i == 0 ? 64 : span_bytes(swizzle) / 2;
-    for (const std::uint32_t shift : {0u, 128u, 384u})
-      add("load", dense(Type::f16, {64, 16}, {most, 12}, swizzle), {0, 2}, ~0u, shift);
-    if (most > 16) add("load", dense(Type::f16, {64, 16}, {most - 8, 9}, swizzle), {8, 1});
-    add("load", dense(Type::u8, {48, 16}, {16, 9}, swizzle), {16, 3});
-    add("store", dense(Type::f16, {64, 16}, {most, 12}, swizzle), {0, 2}, ~0u, 128);
-    if (most > 16) add("store", dense(Type::f16, {64, 16}, {most - 8, 9}, swizzle), {8, 1});
-  }
-  // One thing at a time: a row that is not a multiple of 16 bytes, such a start, negative
-  // coordinates.
-  add("load", dense(Type::f16, {20, 9}, {16, 4}), {0, 0});
-  add("load", dense(Type::f16, {24, 9}, {16, 4}), {5, 0});
-  add("load", dense(Type::f16, {24, 9}, {16, 4}), {-8, 0});
-  add("load", dense(Type::f16, {24, 9}, {16, 4}), {-5, 0});
-  add("load", dense(Type::f16, {24, 9}, {16, 4}), {0, -2});
-  add("load", dense(Type::f16, {24, 9}, {16, 4}), {16, 7});
-  // Out of bounds: both sides of every dimension, and a box entirely outside.
-  for (const std::int32_t x : {-5, 13, 40, -100})
-    for (const std::int32_t y : {-2, 3, 7}) {
-      add("load", dense(Type::f16, {20, 9}, {16, 4}), {x, y});
-      add("store", dense(Type::f16, {20, 9}, {16, 4}), {x, y});
-    }
-  // Ranks, types, element strides, fills.
-  add("load", dense(Type::u32, {100}, {32}), {80});
-  add("load", dense(Type::u32, {12, 5, 4}, {4, 3, 2}), {8, 3, -1});
-  add("load", dense(Type::u32, {12, 5, 4, 3}, {4, 3, 2, 2}), {2, 3, 1, 2});
-  add("load", dense(Type::u32, {12, 5, 4, 3, 3}, {4, 3, 2, 2, 2}), {2, -1, 1, 2, 2});
-  add("store", dense(Type::u32, {12, 5, 4, 3, 3}, {4, 3, 2, 2, 2}), {2, -1, 1, 2, 2});
-  for (const Type type : {Type::u8, Type::u16, Type::s32, Type::u64, Type::s64, Type::f32,
-                          Type::f64, Type::bf16, Type::tf32})
-    add("load", dense(type, {48, 6}, {16, 3}), {40, 1});
-  for (const Type type : {Type::f16, Type::bf16, Type::f32, Type::f64, Type::tf32}) {
-    TensorMap map = dense(type, {48, 6}, {16, 3});
-    map.fill = TensorMap::Fill::nan;
-    add("load", map, {40, 4});
-  }
-  for (const Type type : {Type::f32, Type::tf32}) {
-    TensorMap map = dense(type, {48, 6}, {16, 3});
-    map.flush_subnormals = true;
-    add("load", map, {0, 0}, 0x80FFFFFF);
-    add("store", map, {0, 0}, 0x80FFFFFF);
-    add("load", map, {0, 0});
-  }
-  add("store", dense(Type::tf32, {48, 6}, {16, 3}), {0, 0});
-  for (const std::uint32_t step : {2u, 3u}) {
-    TensorMap map = dense(Type::u16, {48, 20}, {16, 7});
-    map.element_strides = {1, step};
-    add("load", map, {4, 1});
-    add("load", map, {4, 15});
-    add("load", map, {4, -3});
-    add("store", map, {4, 1});
-    map.element_strides = {step, 1};
-    add("load", map, {4, 1});
-  }
-  // Reductions.
-  for (const char* operation : {"add", "min", "max", "inc", "dec", "and", "or", "xor"})
-    add(operation, dense(Type::u32, {12, 6}, {8, 4}), {2, 4});
-  for (const char* operation : {"add", "min", "max"}) {
-    add(operation, dense(Type::s32, {12, 6}, {8, 4}), {2, 1});
-    add(operation, dense(Type::f16, {24, 6}, {8, 4}), {2, 1}, 0xBFFFBFFF);
-    add(operation, dense(Type::bf16, {24, 6}, {8, 4}), {2, 1}, 0xBFFFBFFF);
-    add(operation, dense(Type::u64, {12, 6}, {8, 4}), {2, 1});
-    add(operation, dense(Type::s64, {12, 6}, {8, 4}), {2, 1});
-  }
-  add("add", dense(Type::f32, {12, 6}, {8, 4}), {2, 1}, 0xBFFFFFFF);
-  add("and", dense(Type::u64, {12, 6}, {8, 4}), {2, 1});
-  // Last: after a rejection the GPU accepts nothing more.
-  add("add", dense(Type::f64, {12, 6}, {8, 4}), {2, 1}, 0xBFFFFFFF);
-  return out;
-}
-
-// Loads and stores of pixels: corners, offsets, strides, swizzles, ends of lines and of images.
-std::vector<TensorCopy> image_copies() {
-  std::vector<TensorCopy> out;
-  const auto add = [&](std::string operation, std::vector<std::uint64_t> extents,
-                       TensorMap::Im2col im2col, std::vector<std::int32_t> at,
-                       std::vector<std::uint32_t> offsets, std::vector<std::uint32_t> steps = {},
-                       Swizzle swizzle = Swizzle::none) {
-    TensorMap map = dense(Type::f16, extents, {}, swizzle);
-    map.im2col = std::move(im2col);
-    map.element_strides = std::move(steps);
-    const std::uint32_t row =
-        std::max<std::uint32_t>(span_bytes(swizzle), 2 * map.im2col->channels);
-    out.push_back(
-        {.operation = std::move(operation),
-         .map = map,
-         .at = std::move(at),
-         .offsets = std::move(offsets),
-         .memory_bytes = static_cast<std::uint32_t>(map.extents.back() * map.strides.back()),
-         .shared_bytes = map.im2col->pixels * row + 128});
-  };
-  add("load", {16, 9, 14, 9}, {{-1, -1}, {-1, -1}, 8, 64}, {0, 4, 7, 7}, {0, 0});
-  add("load", {16, 9, 14, 9}, {{0, 0}, {-2, -2}, 8, 64}, {8, 4, 7, 7}, {2, 2});
-  add("load", {16, 8, 14, 9}, {{-1, -1}, {-1, -1}, 16, 32}, {0, 5, 7, 7}, {1, 1}, {1, 2, 2, 1});
-  add("load", {16, 9, 7, 9}, {{-1, -2}, {1, 0}, 16, 32}, {0, 5, 5, 0}, {1, 3}, {1, 3, 2, 1});
-  add("load", {16, 9, 7, 9}, {{0, 0}, {0, 0}, 16, 70}, {0, 2, 1, 0}, {0, 0}, {1, 1, 1, 2});
-  add("load", {16, 40, 5}, {{-3}, {2}, 8, 90}, {8, -3, 0}, {1});
-  add("load", {8, 5, 4, 3, 3}, {{-1, 0, -1}, {0, -1, 1}, 8, 100}, {0, 2, 1, -1, 1}, {1, 0, 1});
-  for (const auto& [swizzle, channels] :
-       {std::pair{Swizzle::bytes_32, 16u}, {Swizzle::bytes_64, 24u}, {Swizzle::bytes_128, 64u}})
-    add("load", {64, 6, 7, 4}, {{-1, -1}, {-1, -1}, channels, 70}, {0, -1, -1, 0}, {2, 1}, {},
-        swizzle);
-  // A start that is not a position of the filter.
-  add("load", {16, 9, 7, 3}, {{0, 0}, {-2, -2}, 8, 40}, {0, 8, 0, 0}, {0, 0});
-  add("load", {16, 9, 7, 3}, {{1, 1}, {0, 0}, 8, 40}, {0, 0, 0, 0}, {0, 0});
-  add("store", {16, 6, 7, 4}, {{0, 0}, {0, 0}, 8, 60}, {8, 2, 3, 1}, {});
-  add("store", {16, 6, 7, 4}, {{1, 1}, {-1, -2}, 16, 30}, {0, 1, 1, 0}, {}, {}, Swizzle::bytes_32);
-  return out;
-}
-
 // Copies from number `next` on, until one fails: the failure ends the GPU's context.
 int record_some(const std::vector<TensorCopy>& all, std::atomic<std::size_t>& next) {
   const Driver driver = find_encode();
@@ -467,7 +323,9 @@ int main(int argc, char** argv) {
     if (const int code = record_copies(copies()); code != 0) return code;
   if (what.empty() || what == "images")
     if (const int code = record_copies(image_copies()); code != 0) return code;
-  if (what == "copies") return 0;
+  if (what.empty() || what == "edges")
+    if (const int code = record_copies(edge_copies()); code != 0) return code;
+  if (what == "copies" || what == "edges") return 0;
   const Driver driver = find_encode();
   if (!driver.tiles || !driver.images) {
     std::fputs("no CUDA driver that has cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col\n",

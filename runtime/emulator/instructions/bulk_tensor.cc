@@ -198,6 +198,35 @@ bool begins_inside(Warp& warp, int lane, const TensorMap& map, const BoxCorner& 
   return true;
 }
 
+// Stores and reductions may reach beyond the end of a dimension, and lie behind it, but an H200
+// stops with an illegal instruction at negative coordinates, even if nothing of the box is inside,
+// and whenever a corner of im2col lies before the images.
+bool stores_behind_edges(Warp& warp, int lane, const TensorMap& map, const BoxCorner& place,
+                         std::string_view reduction) {
+  const char* const what = reduction.empty() ? "store" : "reduction";
+  for (std::size_t i = 0; i < map.rank(); ++i) {
+    if (place.at[i] >= 0) continue;
+    warp.fail("tensor-map"_rule,
+              fmt::format("{} before an edge of the tensor: expected coordinates of at least 0, "
+                          "found {} in dimension {}; only loads may begin there, {}s may reach "
+                          "beyond the other edges",
+                          what, place.at[i], i, what),
+              lane);
+    return false;
+  }
+  for (std::size_t i = 0; map.im2col && i < map.im2col->lower.size(); ++i) {
+    if (map.im2col->lower[i] >= 0) continue;
+    warp.fail(
+        "tensor-map"_rule,
+        fmt::format("{} before an edge of the tensor: expected lower corners of at least 0 in "
+                    "the tensor map, found {} in dimension {}; only loads may begin there",
+                    what, map.im2col->lower[i], i + 1),
+        lane);
+    return false;
+  }
+  return true;
+}
+
 void copy_box(Warp& warp, const Op& op) {
   const Op where = address_at(warp, op.list);
   const std::uint32_t* slots =
@@ -224,6 +253,9 @@ void copy_box(Warp& warp, const Op& op) {
                 lane);
       return;
     }
+    if (!(op.flags & (is_load | gathers)) &&
+        !stores_behind_edges(warp, lane, *map, place, reduction_names[op.value]))
+      return;
     TensorBox box(warp, lane, std::move(*map), place, op.flags & gathers);
     const bool good = op.flags & is_load ? load_box(warp, op, lane, maps[lane], box)
                                          : store_box(warp, op, lane, maps[lane], box);
