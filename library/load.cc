@@ -85,6 +85,14 @@ class Kept {
   std::unordered_map<std::string, Entries::iterator> by_key_;
 };
 
+// The driver has machine code to give away only from its linker, which ignores setmaxnreg:
+// consumers would spill what they have no registers for. Such a text is loaded as it is, and the
+// driver keeps its machine code in a cache of its own.
+bool moves_registers(const std::string& ptx) {
+  return ptx.find("setmaxnreg.inc.") != std::string::npos ||
+         ptx.find("setmaxnreg.dec.") != std::string::npos;
+}
+
 template <typename Load>
 Result<Ready> within_memory(const Load& load) {
   try {
@@ -161,7 +169,8 @@ class Loader::State {
 
   // `ptx`: the digest of name and PTX.
   Result<Module> load_module(const Compiled& compiled, const std::string& ptx) {
-    if (device_.emulated()) return device_.load(compiled.ptx, compiled.name);
+    if (device_.emulated() || moves_registers(compiled.ptx))
+      return device_.load(compiled.ptx, compiled.name);
     const CacheKey key = CacheKey("cubin").add("assembler", device_.assembler()).add("ptx", ptx);
     if (const auto entry = cache_.find(key)) {
       const auto kept = parsed(*entry);

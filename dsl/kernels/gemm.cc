@@ -69,6 +69,7 @@ static Kernel described_gemm(const Gemm& options) {
     return KernelOptions{.block = tile.threads(),
                          .producers = options.producers,
                          .min_blocks = tartan::detail::ctas_at_a_time(whole, target),
+                         .max_registers = tartan::detail::most_registers(whole, target),
                          .cluster = detail::cluster_size(options),
                          .cluster_columns = options.cluster_columns};
   };

@@ -394,4 +394,16 @@ int ctas_at_a_time(const Gemm& options, const Target& target) {
   return resident_ctas(options, target, *gpu);
 }
 
+int most_registers(const Gemm& options, const Target& target) {
+  const Configuration config({.block = options.tile.threads(), .producers = options.producers},
+                             target);
+  if (!config.moves_registers() || options.tile.threads() > 1024) return 0;
+  // As measured: of an epilogue that computes, and of one that only stores.
+  constexpr int beside_epilogue = 88, beside_stores = 56;
+  const int sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
+            each = sums + (options.epilogue.empty() ? beside_stores : beside_epilogue),
+            first = config.first_registers();
+  return each <= first && first < config.consumer_registers() ? first : 0;
+}
+
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -107,5 +107,10 @@ int thread_registers(const kernels::Gemm& options, const Target& target);
 /// memory and accumulators. Without that bound the assembler takes fewer registers than there are:
 /// it spills some, and has fewer loads in flight. 0 with producers, which move registers.
 int ctas_at_a_time(const kernels::Gemm& options, const Target& target);
+/// KernelOptions::max_registers of gemm(): a bound where consumers have enough without those that
+/// producers could give them, which setmaxnreg would move: with it a CTA starts with all registers
+/// that fit, so that no second one does, and producers have few for the copies that they make. 0:
+/// no bound.
+int most_registers(const kernels::Gemm& options, const Target& target);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/assemble.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
+#include "compiler/ptx/line_table.h"
 #include "runtime/cuda/jit.h"
 #include "runtime/cuda/module.h"
 
@@ -59,6 +62,31 @@ void set_target(Jit& jit, const ptx::Module& module, int capability) {
                  static_cast<unsigned>(capability));
 }
 
+// The linker compiles a part of a program, and ignores setmaxnreg there: a warning for each kernel
+// that has it, at the C++ line if the text tells that.
+Diags ignored_moves(const ptx::Module& module, const std::string& ptx, const std::string& name) {
+  Diags out;
+  for (const std::string_view each : module.kernels())
+    for (const ptx::Statement& statement : module.function(each)->statements) {
+      if (statement.kind != ptx::StatementKind::Instruction) continue;
+      const ptx::Instruction& instruction = module.instructions[statement.index];
+      if (module.spelling(instruction).opcode != isa::Opcode::setmaxnreg) continue;
+      const int line = module.source->line(instruction.offset);
+      auto place = detail::LineTable(ptx).place(line);
+      out.add({.level = Level::Warning,
+               .id = "register-bounds"_rule.id,
+               .place = place ? *std::move(place) : Place{name, line, 0},
+               .message = fmt::format(
+                   "{} has no effect in machine code of the driver's linker, which ignores it: "
+                   "kernel {} may spill what its threads then have no registers for; load() of the "
+                   "text keeps it, and NVIDIA's ptxas does",
+                   instruction.opcode, each),
+               .source = {}});
+      break;
+    }
+  return out;
+}
+
 }  // namespace
 
 Result<Assembled> assemble(Context& context, const std::string& ptx, const std::string& name) {
@@ -74,6 +102,7 @@ Result<Assembled> assemble(Context& context, const std::string& ptx, const std::
   if (code != Code::Success) return rejection(driver, call, code, *module, name, jit);
   std::string rest;
   out.warnings = jit.remarks(ptx, name, rest);
+  out.warnings.append(ignored_moves(*module, ptx, name));
   out.kernels = interfaces_of(*module);
   return out;
 }

@@ -114,5 +114,32 @@ TEST(LoaderOnEmulator, ThreadsShareIt) {
   }
 }
 
+// The registers that producers give away are there: nothing is spilled. Consumers that need none of
+// them leave room for a second CTA.
+TEST(LoaderOnGpu, ConsumersHaveTheirRegisters) {
+  auto device = Device::open("cuda");
+  if (!device || device->arch() != Arch{90, 'a'}) GTEST_SKIP() << "no GPU of sm_90a";
+  const test::TemporaryCache folder;
+  const Loader loader(*device, folder.open());
+  const Target target = Target::of(device->arch());
+  for (const int dim : {64, 128, 256}) {
+    const auto attention = loader.load(
+        kernels::attention(kernels::tuned(kernels::Attention{.head_dim = dim}, target)));
+    ASSERT_TRUE(attention) << attention.diags().text();
+    const auto resources = (*attention)->kernel.resources();
+    ASSERT_TRUE(resources) << resources.diags().text();
+    EXPECT_EQ(resources->local_bytes, 0U) << "head dimension " << dim;
+  }
+  kernels::Gemm gemm{.m = 40, .n = 8632, .k = 604, .a = e4m3, .b = e4m3};
+  gemm.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
+  gemm.stages = 5, gemm.producers = 8, gemm.multiple = gemm.multiple_c = 4;
+  const auto small = loader.load(kernels::gemm(gemm));
+  ASSERT_TRUE(small) << small.diags().text();
+  const Compiled& compiled = (*small)->compiled;
+  EXPECT_GE(*(*small)->kernel.blocks_per_sm(static_cast<std::uint32_t>(compiled.block),
+                                            static_cast<std::uint32_t>(compiled.dynamic_shared)),
+            2);
+}
+
 }  // namespace
 }  // namespace tartan

@@ -54,6 +54,32 @@ TEST_F(CudaImage, ArchitectureOfItsOwnIsAssembledForIt) {
   EXPECT_EQ(fake.jit_target, 0x10000u + 90);
 }
 
+// Consumers of a kernel with producer warps: the driver's linker ignores setmaxnreg.
+TEST_F(CudaImage, RegistersThatDoNotMoveAreAWarning) {
+  fake.cubin = cubin();
+  const std::string text = R"(.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry scale() .reqntid 384 .minnctapersm 1
+{
+  setmaxnreg.dec.sync.aligned.u32 24;
+  setmaxnreg.inc.sync.aligned.u32 240;
+  ret;
+}
+)";
+  const auto assembled = device->assemble(text, "test.ptx");
+  ASSERT_TRUE(assembled) << assembled.diags().text();
+  ASSERT_EQ(assembled->warnings.size(), 1u) << "one for each kernel";
+  EXPECT_EQ(to_string(assembled->warnings[0]),
+            "test.ptx:6: warning: setmaxnreg.dec.sync.aligned.u32 has no effect in machine code of "
+            "the driver's linker, which ignores it: kernel scale may spill what its threads then "
+            "have no registers for; load() of the text keeps it, and NVIDIA's ptxas does "
+            "[register-bounds]");
+  const auto loaded = device->load(text, "test.ptx");
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(loaded->warnings().empty());
+}
+
 TEST_F(CudaImage, RejectedTextIsReportedAtItsCppLine) {
   const std::string text = R"(.version 8.3
 .target sm_90

@@ -54,6 +54,26 @@ TEST_F(LoaderOnDouble, MachineCodeIsAssembledOnce) {
   EXPECT_EQ(folder.open().stats().entries, 1u);
 }
 
+// The driver's linker, which makes machine code to keep, ignores setmaxnreg.
+TEST_F(LoaderOnDouble, ATextThatMovesRegistersIsLoadedAsItIs) {
+  Compiled moves = scale();
+  for (const char* move :
+       {"setmaxnreg.dec.sync.aligned.u32 24;", "setmaxnreg.inc.sync.aligned.u32 240;"}) {
+    moves.ptx = test::double_ptx;
+    moves.ptx.insert(moves.ptx.find("ret;"), move);
+    moves.ptx.replace(moves.ptx.find("sm_90"), 5, "sm_90a");
+    const auto first = loader().load(moves);
+    ASSERT_TRUE(first) << first.diags().text();
+    EXPECT_FALSE(fake.called("cuLinkCreate"));
+    EXPECT_TRUE(calls("cuModuleLoadDataEx"));
+  }
+  EXPECT_EQ(folder.open().stats().entries, 0u);
+  Compiled speaks = scale();
+  speaks.ptx += "// registers: setmaxnreg: 240 for consumer warpgroups\n";
+  ASSERT_TRUE(loader().load(speaks));
+  EXPECT_TRUE(calls("cuLinkComplete"));
+}
+
 TEST_F(LoaderOnDouble, ASecondRequestDoesNothing) {
   const Loader once = loader();
   const auto first = once.load(scale());
