@@ -98,7 +98,7 @@ class BoxStorer {
         fragments_(fragments),
         adds_(adds),
         matrix_(state, to),
-        refused_by_tma_(matrix_.problem()) {}
+        refused_by_tma_(matrix_.problem_of_stores()) {}
 
   /// Why this is not possible; empty if it is.
   std::string problem() {

@@ -69,6 +69,14 @@ std::string TmaMatrix::problem() {
   return numbers_problem();
 }
 
+std::string TmaMatrix::problem_of_stores() {
+  for (const Scalar* at : {&matrix_.row_at, &matrix_.col_at})
+    if (at->constant().value_or(0) < 0)
+      return fmt::format("{} begins {} elements before an edge, where TMA loads but does not store",
+                         matrix_.name, -*at->constant());
+  return problem();
+}
+
 // Everything in the map must be known at launch.
 std::string TmaMatrix::numbers_problem() {
   const auto length =

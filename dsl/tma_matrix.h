@@ -15,6 +15,8 @@ class TmaMatrix {
 
   /// Why TMA cannot address it; empty if it can. Call it before the others.
   std::string problem();
+  /// The same of stores, which stop an H200 where they begin before an edge.
+  std::string problem_of_stores();
 
   bool is_row_major() const { return is_row_major_; }
   const Scalar& across(const Layout& layout) const {  // the stride from line to line

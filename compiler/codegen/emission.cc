@@ -18,6 +18,7 @@
 #include <cassert>
 #include <utility>
 
+#include "compiler/codegen/absent_results.h"
 #include "compiler/codegen/accumulators.h"
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/target_machine.h"
@@ -146,6 +147,7 @@ Result<std::string> FunctionBuilder::ir() {
 Result<std::string> FunctionBuilder::emit() {
   Impl& m = *impl_;
   if (const Status sound = m.finish(); !sound) return sound.diags();
+  if (Diags needed = settle_absent_results(*m.function, m.absent); !needed.ok()) return needed;
   const std::string layout = m.layout_comment();
   Diags diags;
   m.context->setDiagnosticHandler(std::make_unique<Collector>(diags), false);

@@ -235,9 +235,11 @@ class FunctionBuilder {
 
   /// A statement of PTX by inline assembly: in `text`, %0, %1, ... are the results and then the
   /// operands, as in CUDA's asm(). `pure`: it has no effect but its results, and no other lane
-  /// takes part; else nothing moves across it. Results are zeros while muted.
+  /// takes part; else nothing moves across it. While muted it has no results: emit() reports `why`
+  /// if an effect depends on one.
   std::vector<Value> statement(std::string_view text, std::span<const Type> results,
-                               std::span<const Value> operands, bool pure);
+                               std::span<const Value> operands, bool pure,
+                               const std::string& why = "a statement is not executed");
 
   // The warpgroup (sm_90a).
   /// Products that add to the same accumulators, in one group: wgmma.fence, a wgmma with each

@@ -124,6 +124,7 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   };
   std::vector<Mark> marks;
   bool muted = false;
+  std::vector<std::string> absent;  // why results are: absent_results.h
 
   std::unique_ptr<llvm::DIBuilder> debug;
   llvm::DISubprogram* subprogram = nullptr;

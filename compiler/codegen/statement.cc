@@ -4,6 +4,7 @@
 
 #include <cctype>
 
+#include "compiler/codegen/absent_results.h"
 #include "compiler/codegen/assembly.h"
 #include "compiler/codegen/impl.h"
 
@@ -33,12 +34,15 @@ std::string for_llvm(std::string_view text) {
 }  // namespace
 
 std::vector<Value> FunctionBuilder::statement(std::string_view text, std::span<const Type> results,
-                                              std::span<const Value> operands, bool pure) {
+                                              std::span<const Value> operands, bool pure,
+                                              const std::string& why) {
   auto& build = impl_->build;
   std::vector<Value> out;
   if (impl_->muted && !pure) {
     for (const Type each : results)
-      out.push_back(impl_->value(llvm::Constant::getNullValue(impl_->type(each)), each));
+      out.push_back(impl_->value(
+          build.CreateCall(absent_result(*impl_->module, impl_->type(each), impl_->absent, why)),
+          each));
     return out;
   }
   std::string constraints;

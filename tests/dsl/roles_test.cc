@@ -192,6 +192,92 @@ TEST_P(Roles, CopiesBeforeTheWaitRunAhead) {
       }
 }
 
+// Statements before the wait run with the early copies alone: late ones that need their results are
+// refused, whether they take them as coordinates or as conditions.
+TEST_P(Roles, ResultsDoNotCrossTheWait) {
+  const auto around = [](const std::function<void(Parts&, Scalar, Scalar)>& fill) {
+    return [fill](Parts& p) {
+      p.k.roles([&] {
+        p.k.griddepcontrol_wait();
+        p.k.pipeline(
+            2, 2, [&](Scalar t, Scalar s) { fill(p, t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+        p.k.store(p.c, p.sum);
+      });
+    };
+  };
+  const auto asked = [](Parts& p, const Scalar& t) {
+    return p.k.ptx("mov.b32 %0, %1;", {s32}, {p.k.convert(t, s32)})[0];
+  };
+  const auto fill = [=](bool conditional) {
+    return around([=](Parts& p, const Scalar& t, const Scalar& s) {
+      const Scalar same = asked(p, t);
+      p.k.copy(p.b.tile(size, size, same, 0), p.sb[s]);
+      p.k.griddepcontrol_wait();
+      const auto late = [&] { p.k.copy(p.a.tile(size, size, 0, conditional ? t : same), p.sa[s]); };
+      if (conditional) p.k.when(same < 2, late);
+      else late();
+    });
+  };
+  if (std::string_view(GetParam()) != "sm_90a") return;  // no others divide the callback
+  for (const bool conditional : {false, true})
+    expect_refused(fill(conditional),
+                   "copies behind griddepcontrol_wait() need a result from before it",
+                   "[wrong-role]");
+  EXPECT_EQ(run(2 * size, around([=](Parts& p, const Scalar& t, const Scalar& s) {
+                  p.k.copy(p.b.tile(size, size, asked(p, t), 0), p.sb[s]);
+                  p.k.griddepcontrol_wait();
+                  p.k.copy(p.a.tile(size, size, 0, asked(p, t)), p.sa[s]);
+                })),
+            expected(2 * size, 0, 2 * size));
+}
+
+// Outside of fill callbacks consumers alone execute statements.
+TEST_P(Roles, ProducersHaveNoResultsOfConsumers) {
+  const auto body = [](bool needed) {
+    return [=](Parts& p) {
+      p.k.roles([&] {
+        const Scalar zero = p.k.ptx("mov.b32 %0, 0;", {s32}, {})[0];
+        p.k.pipeline(
+            2, 2,
+            [&](Scalar t, Scalar s) {
+              p.k.copy(p.a.tile(size, size, needed ? zero : Scalar(0), t), p.sa[s]);
+              p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+            },
+            [&](Scalar, Scalar s) { p.add(s); });
+        p.k.when(zero == 0, [&] { p.k.store(p.c, p.sum); });
+      });
+    };
+  };
+  expect_refused(body(true),
+                 "producer warps need a result that they do not have: expected the statement "
+                 "inside the fill callback",
+                 "[wrong-role]");
+  EXPECT_EQ(run(2 * size, body(false)), expected(2 * size, 0, 2 * size));
+}
+
+// TMA may not store there: warps do.
+TEST_P(Roles, StoresBeginBeforeAnEdge) {
+  const auto shifted = [](const Scalar& row) {
+    return [=](Parts& p) {
+      p.k.roles([&] {
+        p.k.pipeline(
+            2, 1, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+        p.k.store(p.c.window(row, 0, size, size), p.sum);
+      });
+    };
+  };
+  const auto whole = expected(size, 0, size), got = run(size, shifted(-8));
+  ASSERT_EQ(got.size(), whole.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    ASSERT_EQ(got[i], i < (size - 8) * size ? whole[i + 8 * size] : 7) << i;
+  const auto stores = [&](const Scalar& row) {
+    const auto compiled = compile(product(size, shifted(row)), target_of(GetParam()));
+    return compiled && compiled->ptx.find("cp.async.bulk.tensor.2d.global") != std::string::npos;
+  };
+  EXPECT_FALSE(stores(-8));
+  EXPECT_EQ(stores(8), std::string_view(GetParam()) == "sm_90a");
+}
+
 // A tile of a tile ends where the outer one does, although A continues.
 TEST_P(Roles, NestedTilesEndWithTheOuterTile) {
   const auto got = run(96, [](Parts& p) {
