@@ -73,7 +73,9 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
         {best->shape, false, best->sparsity != isa::Sparsity::dense, best->kind}, a, b, c, true};
   }
   if (soonest) state_->log.would_take(*soonest);
-  const auto nearest = elsewhere ? isa::nearest(*elsewhere, state_->config.target) : std::nullopt;
+  // Of another type only where no PTX version has this one.
+  const auto nearest =
+      elsewhere && !soonest ? isa::nearest(*elsewhere, state_->config.target) : std::nullopt;
   state_->log.report(
       "no-instruction"_rule,
       fmt::format("{} has no mma.sync of {} and {} with {} accumulators{}{}",

@@ -2,6 +2,7 @@
 #include "tartan/dsl/kernel.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/ptx/line_table.h"
 #include "compiler/support/step_timer.h"
@@ -184,12 +185,14 @@ void check_shared(const Kernel& kernel, detail::KernelState& state) {
   std::string message = fmt::format(
       "kernel {} uses {} bytes of shared memory: a thread block of {} has at most {}",
       kernel.name(), state.memories.shared_bytes(), state.config.target.arch.text(), most);
-  int stages = 1;
-  for (const detail::Memory& each : state.memories.all()) stages = std::max(stages, each.stages);
+  // A ring may have several parts for each stage.
+  int stages = 0;
+  for (const detail::Memory& each : state.memories.all())
+    if (each.stages > 1) stages = std::gcd(stages, each.stages);
   const auto with = [&](int count) {
     std::int64_t bytes = 0;
     for (const detail::Memory& each : state.memories.all())
-      bytes += each.stages == stages ? each.bytes / stages * count + 128 : each.bytes;
+      bytes += each.stages > 1 ? each.bytes / stages * count + 128 : each.bytes;
     return bytes;
   };
   int fitting = stages;

@@ -110,6 +110,14 @@ TEST(Dsl, RejectsInvalidKernels) {
   EXPECT_EQ(text(one_warp([](Builder& k) { k.shared("big", f32, row_major(256, 256)); }), sm_80),
             "kernel test uses 262144 bytes of shared memory: a thread block of sm_80 has at most "
             "166912 [shared-size]");
+  // Rings of one part for each stage, and of four.
+  EXPECT_NE(text(one_warp([](Builder& k) {
+                   k.shared("parts", f32, RingLayout{row_major(32, 32), 36});
+                   k.shared("scales", f32, RingLayout{row_major(32, 32), 9});
+                 }),
+                 sm_80)
+                .find("; 8 stages instead of 9 fit [shared-size]"),
+            std::string::npos);
 }
 
 TEST(Dsl, TargetsWithoutTheInstruction) {

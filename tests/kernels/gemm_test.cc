@@ -105,6 +105,11 @@ TEST(Gemm, RejectsInvalidOptions) {
                 .find("e4m3.e4m3.f32 requires sm_89 and PTX 8.4; the nearest supported form is"),
             std::string::npos)
       << refusal(options, "sm_80");
+  const auto older = compile(kernels::gemm(options), Target({89, 0}, {8, 0}));
+  ASSERT_FALSE(older);
+  EXPECT_NE(older.diags().text().find("e4m3.e4m3.f32 requires sm_89 and PTX 8.4 [no-instruction]"),
+            std::string::npos)
+      << "a later PTX version has it, not another type: " << older.diags().text();
   options = {.a = Type::s4, .b = Type::s4, .accumulator = s32, .c = s32};
   options.b_major = Major::row;
   EXPECT_NE(refusal(options, "sm_80").find("s4 is sub-byte: A must be row-major"),

@@ -9,6 +9,7 @@
 #include <tartan/tartan.h>
 
 #include "tartan/dsl/kernels/small_products.h"
+#include "tests/kernels/two_launches.h"
 #include "tests/support/numbers.h"
 
 namespace tartan::testing_small_products {
@@ -51,7 +52,7 @@ struct Batch {
   }
 };
 
-inline constexpr std::byte untouched{0xAB};
+inline constexpr std::byte untouched{0xFF};
 
 // C of as many products as there is room for, and what lies behind; nothing after an error.
 inline Bytes run(Device& device, const Compiled& compiled, const Bytes& a, const Bytes& b,
@@ -63,21 +64,12 @@ inline Bytes run(Device& device, const Compiled& compiled, const Bytes& a, const
   };
   const Buffer from_a = buffer(a), from_b = buffer(b);
   Buffer c = *device.allocate(room);
-  EXPECT_TRUE(c.fill(0xAB));
   auto module = device.load(compiled.ptx, compiled.name);
   EXPECT_TRUE(module) << (module ? "" : module.diags().text());
   if (!module) return {};
   LoadedKernel loaded = *module->kernel(compiled.name);
-  device.clear_findings();
-  const Status launched =
-      launch(loaded, compiled, {blocks}, Arguments().add(batch).add(from_a).add(from_b).add(c));
-  EXPECT_TRUE(launched) << (launched ? "" : launched.diags().text());
-  if (!launched) return {};
-  const Status status = device.synchronize();
-  EXPECT_TRUE(status) << (status ? "" : status.diags().text());
-  for (const Finding& finding : device.findings())
-    ADD_FAILURE() << finding.id << ": " << finding.message;
-  return *c.read_all<std::byte>();
+  const Arguments arguments = Arguments().add(batch).add(from_a).add(from_b).add(c);
+  return test::two_launches(device, loaded, compiled, blocks, arguments, c);
 }
 
 inline std::string text(const S& with) {
