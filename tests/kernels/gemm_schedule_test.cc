@@ -126,7 +126,12 @@ TEST(GemmSchedule, SetmaxnregSuitsAnyNumberOfWarpgroups) {
     for (const int producers : {4, 8}) {
       SCOPED_TRACE(fmt::format("{} warpgroups compute, {} warps fill", warpgroups, producers));
       Gemm options{.stages = 2};
-      options.tile = {.m = 64 * warpgroups, .n = 64, .k = 64, .warps_m = 4 * warpgroups};
+      // So wide that a consumer needs registers of producers.
+      const int warps = 4 * warpgroups + producers, columns = warps <= 12   ? 256
+                                                              : warps <= 16 ? 160
+                                                              : warps <= 20 ? 96
+                                                                            : 64;
+      options.tile = {.m = 64 * warpgroups, .n = columns, .k = 64, .warps_m = 4 * warpgroups};
       options.tile.warps_n = 1;
       options.producers = producers;
       const Product product(options, 64 * warpgroups, 64, 136);
