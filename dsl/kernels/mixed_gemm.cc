@@ -29,7 +29,8 @@ class MixedProduct {
         chunks_(options.tile_k / chunk),
         piece_(std::min(chunks_, 256 / words())),
         pieces_(chunks_ / piece_),
-        scale_rows_(std::max(options.tile_k / options.group, 1)) {}
+        scale_rows_(std::max(options.tile_k / options.group, 1)),
+        box_rows_(mixed_box_rows(options, k.target())) {}
 
   void describe() {
     declare();
@@ -45,7 +46,11 @@ class MixedProduct {
                                      .warps_m = with_.warps_n,
                                      .warps_n = 1,
                                      .products = with_.warps_k}));
-    sX_ = k_.shared("sX", with_.type, mma_->shared_b(with_.stages * chunks_, Major::col));
+    if (box_rows_)
+      sX_ = k_.shared(
+          "sX", with_.type,
+          RingLayout{row_major(box_rows_ * pitch(), chunk).swizzled({3, 3, 3}), with_.stages});
+    else sX_ = k_.shared("sX", with_.type, mma_->shared_b(with_.stages * chunks_, Major::col));
     sW_ = k_.shared("sW", u64,
                     RingLayout{row_major(across_, piece_ * words()), with_.stages * pieces_});
     sS_ = k_.shared("sS", u32, RingLayout{row_major(scale_rows_, 8 * across_), with_.stages});
@@ -86,6 +91,9 @@ class MixedProduct {
   bool divides_evenly() const { return with_.even || in_cluster(); }
   int words() const { return 32 * numbers_.words(); }  // of 64 bits, in a chunk of 16 columns
   int threads_n() const { return 32 * with_.warps_n; }
+  // Chunks of a row of X in a box: an odd number, one more than there are, so that ldmatrix's eight
+  // rows are in different banks.
+  int pitch() const { return chunks_ + 1; }
   int elements() const { return with_.tile_m * with_.tile_n / threads_n(); }  // of a thread
   Scalar number(const Scalar& x) const { return k_.convert(x, s32); }
 
@@ -94,7 +102,8 @@ class MixedProduct {
     depth_ = detail::size(k_, "k", with_.k, 8);
     const Scalar blocks = ceil_div(n_, 16), all = ceil_div(depth_, chunk),
                  groups = ceil_div(depth_, with_.group);
-    X_ = k_.global("X", with_.type, row_major(m_, depth_)).transposed();
+    if (box_rows_) box_ = k_.tensor("X", with_.type, {m_, depth_ / chunk, chunk});
+    else X_ = k_.global("X", with_.type, row_major(m_, depth_)).transposed();
     W_ = k_.global("W", u64, row_major(blocks, all * words()));
     S_ = k_.global("S", u32, row_major(groups, blocks * 8));
     if (with_.zeros) Z_ = k_.global("Z", u16, row_major(groups, blocks * 8));
@@ -216,6 +225,9 @@ class MixedProduct {
     k_.copy(of_block(S_), sS_[stage]);
     if (with_.zeros) k_.copy(of_block(Z_), sZ_[stage]);
     if (with_.overlap) k_.griddepcontrol_wait();
+    if (box_rows_)
+      return k_.copy_box(box_, {part.row * with_.tile_m, step * chunks_, 0},
+                         {box_rows_, pitch(), chunk}, sX_[stage]);
     // A stage's tile, not a chunk's, is what may reach beyond k.
     const Global rows = X_.tile(with_.tile_k, with_.tile_m, step, part.row);
     for (int c = 0; c < chunks_; ++c) {
@@ -228,7 +240,7 @@ class MixedProduct {
   // What a lane reads of the first stage, at the first of its warp's chunks: computed outside of
   // the loop over stages, in which the assembler would compute it each time.
   struct Places {
-    std::vector<Scalar> weights, x;  // addresses: by block of columns; by half, then eight rows
+    std::vector<Scalar> weights, x;           // addresses: by block of columns; see x_of()
     std::vector<std::vector<Scalar>> scales;  // numbers in a stage, by chunk and block of columns
   };
 
@@ -245,11 +257,34 @@ class MixedProduct {
         out.scales.back().push_back(line * (8 * across_) + sum.row(i) / 2 + k_.lane() / 4);
     }
     if (!with_.scale_sums) return out;
-    for (int half = 0; half < 2; ++half)
-      for (int j = 0; j < sum.across(); ++j)
-        out.x.push_back(
-            k_.address(sX_[first], k_.lane() / 8 * 8 + half * 32, k_.lane() % 8 + j * 8));
+    const Scalar row = k_.lane() % 8, at = k_.lane() / 8 * 8;
+    const int eights = x_eights();
+    for (int c = 0; c < (box_rows_ ? chunks_ / with_.warps_k : 1); ++c)
+      for (int j = 0; j < eights; ++j)
+        for (int half = 0; half < 2; ++half)
+          out.x.push_back(box_rows_ ? k_.address(sX_[0],
+                                                 minimum(row + j * 8, box_rows_ - 1) * pitch() +
+                                                     first + c * with_.warps_k,
+                                                 at + half * 32)
+                                    : k_.address(sX_[first], at + half * 32, row + j * 8));
     return out;
+  }
+
+  // Eight rows of X after the other are equally far apart, unless a box has fewer.
+  int x_eights() const { return box_rows_ && box_rows_ < with_.tile_m ? with_.tile_m / 8 : 1; }
+
+  // The address of half a warp's chunk `c` of X, of eight rows.
+  Scalar x_of(const Places& from, const Scalar& stage, int c, int j, int half) const {
+    constexpr int line = chunk * 2;  // bytes
+    const int eights = x_eights(), beyond = eights > 1 ? 0 : j;
+    const auto at =
+        static_cast<std::size_t>(2 * ((box_rows_ ? c * eights : 0) + j - beyond) + half);
+    if (!box_rows_)
+      return from.x[at] +
+             ((stage * chunks_ + c * with_.warps_k) * (with_.tile_m * line) + beyond * 8 * line);
+    // A stage begins where the swizzle does, every eight lines.
+    const int lines = (box_rows_ * pitch() + 7) / 8 * 8;
+    return from.x[at] + (stage * (lines * line) + beyond * 8 * pitch() * line);
   }
 
   void multiply(const Part& part, Accumulator& sum) {
@@ -286,11 +321,10 @@ class MixedProduct {
                     sX_[stage * chunks_ + mma_->product() + number]);
       return;
     }
-    const Scalar x = (stage * chunks_ + number) * (chunk * with_.tile_m * bits(with_.type) / 8);
     const WarpTile old = sum;
     std::vector<Fragment> out(old.fragments());
     for (int j = 0; j < old.across(); ++j) {
-      const std::vector<Fragment> b = load(from, x, j, old.across());
+      const std::vector<Fragment> b = load(from, stage, c, j);
       for (int i = 0; i < old.down(); ++i) {
         const auto left = [&](int step) { return a[static_cast<std::size_t>(i * 4 + step)]; };
         Fragment part = k_.mma(left(0), b[0], zero(f32));
@@ -303,14 +337,13 @@ class MixedProduct {
     sum = WarpTile(std::move(out), old.across(), old.place());
   }
 
-  // Eight rows of X in a chunk, so many bytes beyond the first one's.
-  std::vector<Fragment> load(const Places& from, const Scalar& bytes, int j, int across) const {
+  // Eight rows of X in a warp's chunk `c`.
+  std::vector<Fragment> load(const Places& from, const Scalar& stage, int c, int j) const {
     std::vector<Fragment> out;
     const FragmentKind kind = operand_b(m16n8k16, with_.type);
     for (int half = 0; half < 2; ++half) {
-      const auto registers =
-          k_.instruction("ldmatrix.sync.aligned.m8n8.x4.shared.b16",
-                         {from.x[static_cast<std::size_t>(half * across + j)] + bytes});
+      const auto registers = k_.instruction("ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+                                            {x_of(from, stage, c, j, half)});
       if (registers.size() != 4) return std::vector<Fragment>(4);
       out.push_back(k_.fragment(kind, std::span(registers).first(2)));
       out.push_back(k_.fragment(kind, std::span(registers).last(2)));
@@ -437,8 +470,10 @@ class MixedProduct {
   int across_, chunks_;  // blocks of 16 columns; chunks of a stage
   int piece_, pieces_;   // chunks of W that are copied at once, and how many times
   int scale_rows_;       // of a stage
+  int box_rows_;         // see mixed_box_rows()
   std::function<void(const std::function<void()>&)> consumers_;
   Scalar m_, n_, depth_, steps_, rows_, cols_, workers_, each_, units_;
+  GlobalTensor box_;
   Global X_, W_, S_, Z_, Y_, P_, counters_;
   std::optional<TiledMma> mma_;
   Ring sX_, sW_, sS_, sZ_;

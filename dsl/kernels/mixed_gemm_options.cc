@@ -64,6 +64,18 @@ bool is_possible(Builder& k, const MixedGemm& with) {
   return out;
 }
 
+int mixed_box_rows(const MixedGemm& with, const Target& target) {
+  const bool has_tma = target.arch.sm >= 90 && target.ptx >= Version{8, 0},
+             multicasts = with.cluster > 1 && !with.split;
+  const int chunks = with.tile_k / mixed_chunk,
+            rows = with.m > 0 ? std::min(with.m, with.tile_m) : with.tile_m;
+  if (!has_tma || !with.producers || !with.scale_sums || multicasts || with.k < 1 ||
+      with.k % mixed_chunk)
+    return 0;
+  // A box has one chunk more than the stage: with many rows, a few copies are better.
+  return chunks >= 8 || (chunks > 1 && rows <= 8) ? rows : 0;
+}
+
 std::int64_t MixedGemm::tiles(int rows, int columns) const {
   return quotient_up(rows, std::max(tile_m, 1)) * quotient_up(columns, std::max(tile_n, 1));
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dsl/kernels/integers.h"
+#include "dsl/kernels/mixed_numbers.h"
 #include "tartan/dsl/kernels/mixed_gemm.h"
 #include "tartan/dsl/kernels/tuning.h"
 
@@ -13,11 +14,13 @@ namespace {
 constexpr int few_rows = 16, most_split_rows = 128, least_stages = 3, most_stages = 8, chunk = 64;
 
 // An upper bound.
-std::int64_t shared_bytes(const MixedGemm& with) {
+std::int64_t shared_bytes(const MixedGemm& with, const Target& target) {
   const std::int64_t m = with.tile_m, n = with.tile_n, k = with.tile_k;
+  const std::int64_t box = mixed_box_rows(with, target),
+                     x = box ? quotient_up(box * (k + chunk) / chunk, 8) * 8 * chunk : m * k;
   const std::int64_t scales = std::max(with.tile_k / with.group, 1) * n * (with.zeros ? 3 : 2);
   const std::int64_t stage =
-      k * (2 * m + n * bits(with.weight) / 8) + quotient_up(scales, 128) * 128 + 128;
+      2 * x + k * n * bits(with.weight) / 8 + quotient_up(scales, 128) * 128 + 128;
   const std::int64_t part = with.split && with.cluster > 1 ? 4 * m * (n + 4) : 0;
   return with.stages * stage + 2 * m * (n + 8) + 4 * (with.warps_k - 1) * m * n + part + 512;
 }
@@ -32,8 +35,11 @@ void fit_few_rows(MixedGemm& out, int m, int n) {
     return static_cast<int>(quotient_up(all, quotient_up(all, most)));
   };
   int across = each(h100_multiprocessors);
-  // More rows of X than columns of W are read again for each tile.
-  if (across < least || (m > 8 && across <= most / 2)) {
+  const bool boxes =
+      out.k > 0 && out.k % chunk == 0 &&  // see mixed_box_rows()
+      (out.weight == Type::u4 ? m <= 8 || across <= most / 2 : m <= 8 && across >= least);
+  // More rows of X than columns of W are read again for each tile, many copies of them.
+  if (across < (boxes ? 2 : least) || (m > 8 && across <= most / 2 && !boxes)) {
     out.split = true, out.cluster = 2;
     across = each(h100_multiprocessors / 2);
   } else {
@@ -43,7 +49,28 @@ void fit_few_rows(MixedGemm& out, int m, int n) {
   out.tile_k = across <= most / 2 ? 512 : 256;
   if (out.weight == Type::u8) out.tile_k /= 2;
   out.warps_n = across, out.warps_k = across <= 2 ? 4 : 2;
+  if (out.even && boxes) {
+    // A warp multiplies several blocks where that leaves enough warps.
+    const int chunks = out.tile_k / chunk;
+    if (m <= 8 && across == 2) out.warps_n = 1, out.warps_k = std::min(8, chunks);
+    else if (m <= 8) out.warps_k = across <= 4 ? std::min(4, chunks) : across < 7 ? 2 : 1;
+    else if (across == 4) out.warps_n = 2, out.warps_k = 8;
+  }
   out.scale_sums = out.overlap = true, out.producers = 1;
+}
+
+// Up to 128 rows by wgmma: stages that are long along k, and whole tiles, or pairs of CTAs that
+// divide k, where these nearly fill the GPU.
+void fit_some_rows(MixedGemm& out, int m, int n) {
+  out.tile_m = m <= 32 ? 32 : m <= 64 ? 64 : 128;
+  out.tile_k = out.tile_m <= 64 ? 256 : 128;
+  if (out.weight == Type::u8) out.tile_k /= 2;
+  const auto fills = [&](int ctas) {  // of a tile
+    const std::int64_t all = ctas * quotient_up(n, out.tile_n);
+    return 5 * all >= 4 * h100_multiprocessors * quotient_up(all, h100_multiprocessors);
+  };
+  if (fills(1)) out.split = false;
+  else if (fills(2)) out.cluster = 2;
 }
 
 // Rows of a tile that wgmma multiplies: the fewest waves, then the fewest rows beyond X.
@@ -74,7 +101,9 @@ MixedGemm tuned(const MixedGemm& options, const Target& target) {
   std::int64_t most_bytes = arch->shared_bytes;
   if (m <= few_rows && target.arch.sm >= 90 && target.ptx >= Version{8, 0}) {
     fit_few_rows(out, m, n);
-    most_bytes = (arch->shared_bytes + 1024) / 2 - 1024;
+    // Boxes of more than 8 rows leave too few stages there.
+    const bool alone = m > 8 && out.even && mixed_box_rows(out, target);
+    most_bytes = alone ? 140 * 1024 : (arch->shared_bytes + 1024) / 2 - 1024;
   } else if (m <= few_rows) {
     out.scale_sums = out.split = true, out.producers = target.arch.sm >= 90 ? 1 : 0;
     out.tile_m = m <= 8 ? 8 : 16, out.tile_n = m <= 8 ? 64 : 128;
@@ -85,15 +114,25 @@ MixedGemm tuned(const MixedGemm& options, const Target& target) {
     out.tile_n = 128, out.tile_k = 64, out.warps_k = 1;
     if (hopper) {
       out.warpgroups = true, out.producers = 4, out.warps_n = 8;
-      out.tile_m = !out.split ? rows_of_tile(m, n, out.tile_n) : m <= 32 ? 32 : m <= 64 ? 64 : 128;
-      if (out.tile_m <= 64) out.tile_k = 128;
-      if (!out.split && n > out.tile_n) out.cluster = 2;
+      if (out.split) {
+        fit_some_rows(out, m, n);
+      } else {
+        out.tile_m = rows_of_tile(m, n, out.tile_n);
+        if (out.tile_m <= 64) out.tile_k = 128;
+        if (n > out.tile_n) out.cluster = 2;
+      }
     } else {
       out.warps_n = 4, out.tile_m = m <= 32 ? 32 : 64;
     }
   }
+  // Few rows of 4 bits: weights that a launch copies beside the end of the one before it, more than
+  // about half of what that one still reads, slow that one down.
+  int most_ahead = most_stages;
+  if (out.even && out.weight == Type::u4)
+    most_ahead = std::clamp(64 * 1024 / (out.tile_n * out.tile_k / 2), 1, most_stages);
   const auto fill = [&] {
-    for (out.stages = most_stages; out.stages > 1 && shared_bytes(out) > most_bytes;) --out.stages;
+    for (out.stages = most_ahead; out.stages > 1 && shared_bytes(out, target) > most_bytes;)
+      --out.stages;
   };
   for (fill(); out.stages < least_stages && out.tile_k > chunk * out.warps_k; fill())
     out.tile_k /= 2;

@@ -16,6 +16,10 @@ constexpr int mixed_chunk = 64;  // along k, of which a warp multiplies one at a
 /// Whether there is such a kernel; reports what is wrong.
 bool is_possible(Builder& k, const MixedGemm& with);
 
+/// Rows of X that one TMA copy brings into a stage, with all of its k: no more than X has, since
+/// the products of others are not stored. 0: a copy for each chunk of k, of all rows of a tile.
+int mixed_box_rows(const MixedGemm& with, const Target& target);
+
 /// What belongs to a lane's two columns of a block, g and g + 8, in a group of k.
 struct MixedColumns {
   std::array<Scalar, 2> scales;   // f32

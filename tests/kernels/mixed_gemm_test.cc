@@ -82,6 +82,23 @@ TEST(MixedGemm, TunedForWholeChunks) {
       }
 }
 
+// Where k is constant, one copy brings all chunks of a stage of X, and no more rows than there are:
+// fewer than ldmatrix reads, several tiles of them, a last stage that ends beyond k.
+TEST(MixedGemm, OneCopyOfRows) {
+  for (const int m : {1, 3, 8, 13, 16, 21})
+    for (const int k : {128, 704, 1088}) {
+      MixedGemm with{.m = m, .k = k, .type = m % 2 ? bf16 : f16, .zeros = m == 3};
+      with.weight = m == 13 ? Type::u8 : Type::u4, with.group = k == 704 ? 64 : 128;
+      with.tile_m = m <= 8 ? 8 : 16, with.tile_k = k == 1088 ? 512 : 128 * (1 + m % 2);
+      with.warps_k = k == 1088 ? 4 : 2, with.producers = 1 + m % 2, with.stages = 3;
+      expect_on_emulator("sm_90a", with, {m, 200, k});
+      with.split = false, with.even = with.overlap = true;
+      expect_on_emulator("sm_90", with, {m, 200, k});
+      with.split = true, with.even = false, with.cluster = 2;
+      expect_on_emulator("sm_90a", with, {m, 200, k, 4});
+    }
+}
+
 // CTAs of a cluster share rows of X; the last columns of tiles are no whole cluster.
 TEST(MixedGemm, Clusters) {
   for (const int cluster : {2, 4}) {
@@ -121,6 +138,22 @@ TEST(MixedGemm, ClustersDivideK) {
       expect_on_emulator("sm_90a", with, {17, 72, 328, 2 * blocks});
       EXPECT_EQ(with.partial_elements(8), 0);
       EXPECT_EQ(with.blocks(17, 200, 132), 4 * blocks);
+    }
+}
+
+// 17 to 128 rows: pairs of CTAs divide k where they nearly fill an H100, or tiles are whole.
+TEST(MixedGemm, SomeRows) {
+  for (const int m : {20, 33, 128})
+    for (const int n : {8192, 14336}) {
+      MixedGemm with{.m = m, .n = n, .zeros = m == 33};
+      with.weight = m == 128 ? Type::u8 : Type::u4;
+      with = tuned(with, *Target::parse("sm_90a"));
+      EXPECT_EQ(with.split, n == 8192);
+      EXPECT_FALSE(with.sums_in_memory());
+      EXPECT_TRUE(with.warpgroups);
+      with.m = with.n = 0;
+      expect_on_emulator("sm_90a", with, {m, 200, 840, 4});
+      expect_on_emulator("sm_90a", with, {m + 100, 72, 200, 2});
     }
 }
 
@@ -244,8 +277,8 @@ TEST(MixedGemm, GpuAgreesWithTheLoop) {
           expect_mixed(*device, target, with,
                        {m, 200, 1096, 5U * static_cast<unsigned>(with.cluster)});
         }
-  // As many columns as tuned() divides evenly.
-  for (const int m : {1, 16}) {
+  // As many columns as tuned() divides evenly, or for pairs of CTAs.
+  for (const int m : {1, 5, 16, 64}) {
     const MixedGemm with =
         tuned(MixedGemm{.m = m, .n = 8200, .k = 1088}, *Target::parse(device->arch().text()));
     const Sizes size{m, 8200, 1088, with.blocks(m, 8200, 132)};
