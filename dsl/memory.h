@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "compiler/codegen/shared_layout.h"
 #include "tartan/dsl/tensor.h"
 #include "tartan/support/diagnostic.h"
 
@@ -68,10 +69,11 @@ class Memories {
   /// access; swizzles of up to 1024 bytes repeat from the memory's first byte and need no more.
   codegen::Pointer share(codegen::FunctionBuilder& f, const std::string& name, std::int64_t bytes,
                          int align = 128) {
-    shared_bytes_ = (shared_bytes_ + align - 1) / align * align + bytes;
+    shared_.place(bytes, align);
     return f.shared(name, bytes, align);
   }
-  std::int64_t shared_bytes() const { return shared_bytes_; }
+  std::int64_t shared_bytes() const { return shared_.bytes(); }
+  const codegen::SharedLayout& shared() const { return shared_; }
 
   /// Whether threads wrote any since the last barrier.
   bool is_any_written() const {
@@ -90,7 +92,7 @@ class Memories {
 
  private:
   std::vector<Memory> all_;
-  std::int64_t shared_bytes_ = 0;
+  codegen::SharedLayout shared_;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -49,9 +49,7 @@ class CommonPipeline {
         state_.config.target.arch.sm >= 80 ? "cp.async groups, one per stage" : "plain copies",
         stages > 1 ? fmt::format("{} k-tiles are in flight while one is used", stages - 1)
                    : "single stage: each tile is filled, then used");
-    if (stages == 1)
-      k_.loop(
-          0, ring_.count, 1, [&](Scalar t) { fill_and_use(t); }, ring_.at);
+    if (stages == 1) detail::each_step(k_, ring_, [&](const Scalar& t) { fill_and_use(t); });
     else keep_filled();
   }
 
@@ -91,7 +89,7 @@ class CommonPipeline {
         if (ring_.ahead) k_.when(t + 1 < ring_.count, come_to_stage, ring_.at);
       });
     };
-    k_.loop(0, ring_.count, 1, step, ring_.at);
+    detail::each_step(k_, ring_, step);
     wait(0);
   }
 
@@ -115,6 +113,29 @@ class CommonPipeline {
   Filler filler_;
 };
 
+using Fill = std::function<void(Scalar, Scalar)>;
+using Ahead = std::function<void(Scalar)>;
+using Use = std::function<void(Scalar, Scalar, const std::function<void()>&)>;
+
+void describe(Builder& k, KernelState& state, int stages, const Scalar& count, const Fill& fill,
+              const Ahead& ahead, const Use& use, Here at, bool peeled) {
+  state.at(at);
+  if (!state.has_body(fill && use, "a pipeline")) return;
+  constexpr int most = 256;
+  if (stages < 1 || stages > most)
+    return state.log.report(
+        "operand-count"_rule,
+        fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
+  const detail::RoleState& roles = state.roles;
+  const int number = roles.current == detail::Role::all ? state.stages.begin_pipeline()
+                     : roles.current == detail::Role::consumer
+                         ? detail::StageChecks::role_pipeline(roles.pipelines.size())
+                         : detail::StageChecks::role_pipeline(roles.next);
+  const detail::Stages ring{stages, count, fill, ahead, use, at, number, state.conditions, peeled};
+  if (roles.current != detail::Role::all) detail::role_pipeline(state, ring);
+  else CommonPipeline(k, state, ring).run();
+}
+
 }  // namespace
 
 void Builder::pipeline(int stages, const Scalar& count,
@@ -132,21 +153,12 @@ void Builder::pipeline(int stages, const Scalar& count,
                        const std::function<void(Scalar)>& ahead,
                        const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
                        Here at) {
-  state_->at(at);
-  if (!state_->has_body(fill && use, "a pipeline")) return;
-  constexpr int most = 256;
-  if (stages < 1 || stages > most)
-    return state_->log.report(
-        "operand-count"_rule,
-        fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
-  const detail::RoleState& roles = state_->roles;
-  const int number = roles.current == detail::Role::all ? state_->stages.begin_pipeline()
-                     : roles.current == detail::Role::consumer
-                         ? detail::StageChecks::role_pipeline(roles.pipelines.size())
-                         : detail::StageChecks::role_pipeline(roles.next);
-  const detail::Stages ring{stages, count, fill, ahead, use, at, number, state_->conditions};
-  if (roles.current != detail::Role::all) detail::role_pipeline(*state_, ring);
-  else CommonPipeline(*this, *state_, ring).run();
+  describe(*this, *state_, stages, count, fill, ahead, use, at, false);
+}
+
+void detail::peeled_pipeline(Builder& k, int stages, const Scalar& count, const Fill& fill,
+                             const Use& use, Here at) {
+  describe(k, *state_of(k.constant(u32, 0, at)), stages, count, fill, nullptr, use, at, true);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

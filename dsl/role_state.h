@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
@@ -30,8 +31,8 @@ struct RolePipeline {
   int full_arrivals = 0, empty_arrivals = 0;
   bool threads_read = false;       // ordinary loads read the stages, beside MMAs
   bool shared_by_cluster = false;  // blocks fill each other's stages
-  int release = -1;                // with multicast: the mark where consumers release
-  codegen::Value released;         // this stage
+  // With multicast: the marks where consumers release, and which stages.
+  std::vector<std::pair<int, codegen::Value>> releases;
 };
 
 /// What warpgroups do in turn, where: an mbarrier for each, whose phase ends when its turn comes.

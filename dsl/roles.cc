@@ -121,7 +121,7 @@ class Consumption {
     const Scalar stage = cursor_.stage();
     pipeline.threads_read = state_.fill.read_by_threads;
     if (state_.config.options.cluster > 1 && state_.config.has_tma())
-      pipeline.released = state_.value(stage, u32), pipeline.release = state_.f().mark();
+      pipeline.releases.emplace_back(state_.f().mark(), state_.value(stage, u32));
     else release_stage(k_, state_, pipeline, stage, at_);
     cursor_.advance();
   }
@@ -148,7 +148,7 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
       if (stages.ahead) k.when(t + 1 < stages.count, wait, stages.at);
     });
   };
-  k.loop(0, stages.count, 1, step, stages.at);
+  each_step(k, stages, step);
 }
 
 // Describes the copies of a stage, or a part of them.
@@ -282,14 +282,12 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
   };
   k.when(thread_index(state) < *busy, produce_all, stages.at);
   pipeline.shared_by_cluster = state.fill.by_cluster;
-  if (pipeline.release >= 0) {
-    state.roles.current = Role::consumer;
-    f.at_mark(pipeline.release, [&] {
-      const Scalar stage = state.scalar(pipeline.released);
+  state.roles.current = Role::consumer;
+  for (const auto& [mark, released] : pipeline.releases)
+    f.at_mark(mark, [&, stage = state.scalar(released)] {
       release_stage(k, state, pipeline, stage, stages.at);
     });
-    state.roles.current = Role::producer;
-  }
+  state.roles.current = Role::producer;
   state.at(stages.at);
   if (pipeline.shared_by_cluster)
     state.roles.drains.emplace_back([&state, &f, shared_cursor, shared_busy, at = stages.at,
@@ -369,6 +367,15 @@ bool divides_fill(KernelState& state) {
   if (state.fill.part == FillPart::all) return false;
   state.f().mute(state.fill.part == FillPart::early);
   return true;
+}
+
+void each_step(Builder& k, const Stages& stages, const std::function<void(const Scalar&)>& step) {
+  if (!stages.peeled) return k.loop(0, stages.count, 1, step, stages.at);
+  if (stages.count.constant().value_or(0) > 0) step(0);
+  else
+    k.when(
+        Scalar(0) < stages.count, [&] { step(0); }, stages.at);
+  k.loop(1, stages.count, 1, step, stages.at);
 }
 
 // `t` stays below the count, with the addend that it has here: fill() runs ahead.

@@ -19,7 +19,11 @@ struct Stages {
   std::source_location at = {};  // of the call
   int pipeline = 0;              // for StageChecks
   int conditions = 0;            // of the user's, around it
+  bool peeled = false;           // k-tile 0 has code of its own
 };
+
+/// `step` for each k-tile; if `peeled`, for the first one apart, as the constant 0.
+void each_step(Builder& k, const Stages& stages, const std::function<void(const Scalar&)>& step);
 
 /// Inside a callback for k-tile `t`, while it lives: what the callback may rely on.
 class InCallback {
@@ -40,6 +44,14 @@ class InCallback {
 /// it.
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void()>& leave);
+
+/// Builder::pipeline() whose first k-tile has code of its own (loop peeling): `use` is described
+/// for t = 0, a constant, and then for all others. What begins with the first k-tile, such as a
+/// sum, needs neither zeros nor a branch in the loop. Twice as much code.
+void peeled_pipeline(
+    Builder& k, int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
+    const std::function<void(Scalar t, Scalar stage, const std::function<void()>& next)>& use,
+    std::source_location at = std::source_location::current());
 
 /// griddepcontrol_wait() in a fill callback of producers divides it, where consumers wait, too:
 /// copies before it are issued ahead, for all stages that are free at first, and only those after

@@ -255,9 +255,12 @@ class BoxStorer {
   // that one is written while the other is stored; at least for one box.
   bool make_room() {
     if (state_.staging.memory >= 0) return true;
-    constexpr std::int64_t reserve = 2048;  // for barriers that are declared later
+    // For barriers that are declared later: before the boxes, where they are aligned, or behind.
+    constexpr std::int64_t few = 512, reserve = 2048, align = 1024;
+    const std::int64_t used = state_.memories.shared_bytes(),
+                       begin = state_.memories.shared().next(align);
     const std::int64_t room = find_arch(state_.config.target.arch)->shared_bytes -
-                              state_.memories.shared_bytes() - reserve;
+                              (begin - used >= few ? begin : used + reserve);
     const int warps = consumer_count(state_) / 32, all = static_cast<int>(boxes().size());
     const int most = static_cast<int>(room / (warps * box_bytes()));
     if (most < 1) return false;
@@ -266,7 +269,7 @@ class BoxStorer {
     state_.staging.batch = by_tma ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.names.unused("staging");
     const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes();
-    const codegen::Pointer base = state_.memories.share(state_.f(), name, bytes, 1024);
+    const codegen::Pointer base = state_.memories.share(state_.f(), name, bytes, align);
     state_.staging.memory = state_.memories.add({base, true, bytes});
     return true;
   }

@@ -9,6 +9,7 @@
 
 #include "compiler/codegen/assembly.h"
 #include "compiler/codegen/impl.h"
+#include "compiler/codegen/shared_layout.h"
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
@@ -158,19 +159,19 @@ void rebase(llvm::Value* old, llvm::Value* base, std::int64_t offset, llvm::IRBu
 }  // namespace
 
 std::int64_t FunctionBuilder::make_shared_dynamic() {
-  std::int64_t bytes = 0;
+  SharedLayout layout;
   const llvm::IRBuilder<>::InsertPointGuard here(impl_->build);
   for (llvm::GlobalVariable* const each : impl_->shared) {
     const auto align = static_cast<std::int64_t>(each->getAlign()->value());
-    const std::int64_t begin = (bytes + align - 1) / align * align;
-    bytes = begin + static_cast<std::int64_t>(each->getValueType()->getArrayNumElements());
+    const std::int64_t begin =
+        layout.place(static_cast<std::int64_t>(each->getValueType()->getArrayNumElements()), align);
     llvm::convertUsersOfConstantsToInstructions({each});
     impl_->shared_layout.emplace_back(each->getName(), begin);
     rebase(each, impl_->get(dynamic_shared(static_cast<int>(align))), begin, impl_->build);
     each->eraseFromParent();
   }
   impl_->shared.clear();
-  return bytes;
+  return layout.bytes();
 }
 
 Value FunctionBuilder::shared_address(Pointer pointer) {

@@ -10,16 +10,13 @@
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
 #include "dsl/kernels/scaled_products.h"
+#include "dsl/roles.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 constexpr int block = detail::scale_block;  // along k, and of columns
-
-bool shares_a(const ScaledGemm& options) {
-  return options.cluster > 1 && (options.share_a || options.grouping != Grouping::none);
-}
 
 // Whether the options go together; reports all that do not.
 bool possible(Builder& k, const ScaledGemm& options) {
@@ -111,7 +108,7 @@ class Products {
 
   // CTAs of a cluster compute tiles side by side if they share A: rows and columns change places.
   void each_tile(const std::function<void(const Scalar& row, const Scalar& col)>& body) {
-    if (!shares_a(options_))
+    if (!detail::shares_a(options_))
       return k_.each_tile(
           m_, n_, options_.tile, [&](Scalar row, Scalar col) { body(row, col); }, options_.group);
     Tile turned = options_.tile;
@@ -179,6 +176,11 @@ class Products {
   };
 
   int parts() const { return parts_m_ * options_.parts_n; }
+  // The first stage needs no promotion of a product before it, and sums no zeros. The loop of two
+  // parts one after the other became 2 % slower beside it, but not that of groups.
+  bool peeled() const {
+    return !options_.overlap && (parts() == 1 || options_.grouping == Grouping::contiguous);
+  }
   // Blocks of columns that a part may be in.
   std::size_t blocks() const { return block % part_.n ? 2 : 1; }
   // Which columns of scales a part begins in, and how many columns are in the first block.
@@ -210,32 +212,47 @@ class Products {
   void fill_a(const Place& at, const Scalar& step, const Scalar& slot) {
     for (int i = 0; i < parts_m_; ++i) {
       const Scalar line = at.row * parts_m_ + i, to = slot * parts_m_ + i;
-      copy(shares_a(options_), at.a.tile(part_.m, block, line, step), shared_a_[to]);
+      copy(detail::shares_a(options_), at.a.tile(part_.m, block, line, step), shared_a_[to]);
       k_.copy(at.scales_a.tile(part_.m, 1, line, step), shared_scales_[to]);
     }
   }
 
   void fill_b(const Place& at, const Scalar& step, const Scalar& slot) {
     for (int j = 0; j < options_.parts_n; ++j)
-      copy(!shares_a(options_), at.b.tile(block, part_.n, step, at.col * options_.parts_n + j),
+      copy(!detail::shares_a(options_),
+           at.b.tile(block, part_.n, step, at.col * options_.parts_n + j),
            shared_b_[slot * options_.parts_n + j]);
   }
 
-  // SB's scales of a stage, of each k-tile, part, and block of columns that the part is in. They
-  // are read during a product of the stage before, the first ones before the first stage is there:
-  // global memory answers later than a short product ends. With parts one after the other, the
-  // first part of a stage hides the time as well, and reading ahead was 1 % slower.
+  // SB's scales of a stage, of each k-tile, part, and block of columns that the part is in. Global
+  // memory answers later than a short product ends, so that they are read
+  //   with one product of a stage and few k-tiles: at the beginning of the tile, each k-tile's by
+  //   a lane; the first stage's also by all lanes, whose product would wait for a shuffle
+  //   with several in flight, or k not known: during a product of the stage before
+  //   with parts one after the other: in the stage. The first part hides the time as well; reading
+  //   ahead was 1 % slower, shuffles 6 to 9 %.
   class ColumnScales {
    public:
     ColumnScales(const Products& of, const Place& at)
         : of_(of), at_(at), ahead_(of.parts() == 1 || of.options_.overlap) {
-      for (int i = 0; ahead_ && i < count(); ++i) next_.push_back(of_.k_.variable(read_if(0, i)));
+      const auto steps = of_.steps_.constant();
+      if (!ahead_ || of_.options_.overlap || !steps || *steps > most_words * 32) {
+        for (int i = 0; ahead_ && i < count(); ++i) next_.push_back(of_.k_.variable(read_if(0, i)));
+        return;
+      }
+      ahead_ = false, words_ = static_cast<int>((*steps + 31) / 32);
+      for (int i = 0; i < count(); ++i) first_.push_back(read_if(0, i));
+      const Scalar lane = of_.k_.convert(of_.k_.lane(), s32);
+      for (int i = 0; i < columns(); ++i)
+        for (int word = 0; word < words_; ++word)
+          words_of_.push_back(read_step_if(lane + 32 * word, i));
     }
 
     Scalar of(const Scalar& t, int b, int part, std::size_t next) const {
-      const int parts = of_.options_.parts_n;
-      const int i =
-          (b * parts + part % parts) * static_cast<int>(of_.blocks()) + static_cast<int>(next);
+      const int column =
+          part % of_.options_.parts_n * static_cast<int>(of_.blocks()) + static_cast<int>(next);
+      const int i = b * columns() + column;
+      if (words_) return t.constant() ? first_[static_cast<std::size_t>(i)] : of_lane(t, b, column);
       if (!ahead_) return b ? read_if(t, i) : of_.k_.read(at_.scales_b, line_of(i), step_of(t, i));
       const Scalar value = next_[static_cast<std::size_t>(i)];
       return b ? select(step_of(t, i) < of_.steps_, value, 0) : value;
@@ -249,6 +266,8 @@ class Products {
     }
 
    private:
+    static constexpr int most_words = 4;  // registers for each column
+
     int columns() const { return of_.options_.parts_n * static_cast<int>(of_.blocks()); }
     int count() const { return of_.options_.blocks_k * columns(); }
     int block_k_of(int i) const { return i / columns(); }
@@ -256,9 +275,18 @@ class Products {
       return t * of_.options_.blocks_k + block_k_of(i);
     }
 
+    Scalar of_lane(const Scalar& t, int b, int column) const {
+      const Scalar step = of_.k_.convert(step_of(t, b * columns()), u32);
+      const auto first = static_cast<std::size_t>(column * words_);
+      Scalar value = words_of_[first];
+      for (int word = 1; word < words_; ++word)
+        value = select(step >= 32 * word, words_of_[first + static_cast<std::size_t>(word)], value);
+      return shuffle(value, step % 32);
+    }
+
     // 0 where there is no such step.
-    Scalar read_if(const Scalar& t, int i) const {
-      const Scalar step = step_of(t, i);
+    Scalar read_if(const Scalar& t, int i) const { return read_step_if(step_of(t, i), i); }
+    Scalar read_step_if(const Scalar& step, int i) const {
       return of_.k_.read_if(step < of_.steps_, at_.scales_b, line_of(i), existing(step));
     }
 
@@ -274,6 +302,8 @@ class Products {
     const Place& at_;
     bool ahead_;
     std::deque<ScalarVariable> next_;
+    int words_ = 0;                         // of a column, if lanes have the scales
+    std::vector<Scalar> first_, words_of_;  // of the first stage; of each column and 32 k-tiles
   };
 
   // Scales of a product: SA's, times SB's of each block of columns that it is in.
@@ -369,37 +399,41 @@ class Products {
     ColumnScales columns(*this, at);
     const auto use = [&](const Scalar& t, const Scalar& stage, const std::function<void()>& next) {
       const int products = parts() * options_.blocks_k;
+      const bool first = peeled() && t.constant();
       const auto scales = [&](int i) {
         return scales_of(registers.front(), columns, t, stage, i / parts(), i % parts());
       };
       // With one product in flight all scales of the stage are read while the one before is
-      // promoted: what is between two products delays the second one.
+      // promoted: what is between two products delays the second one. In the first stage nothing
+      // is promoted, and a product would wait for scales.
       std::vector<std::vector<RowValues>> early;
-      for (int i = 0; last && i < products; ++i) early.push_back(scales(i));
+      for (int i = 0; last && !first && i < products; ++i) early.push_back(scales(i));
       std::deque<Part> in_flight;
-      if (last) in_flight.push_back(last->part());
+      if (last && !first) in_flight.push_back(last->part());
       for (int i = 0; i < products; ++i) {
         if (in_flight.size() == flying) {
           promote(in_flight.front());
           in_flight.pop_front();
         }
         Accumulator& own = registers[static_cast<std::size_t>(i) % flying];
-        auto with = last ? std::move(early[static_cast<std::size_t>(i)]) : scales(i);
+        std::vector<RowValues> with;
+        if (!first) with = last ? std::move(early[static_cast<std::size_t>(i)]) : scales(i);
         in_flight.push_back(multiply(at, own, sums[static_cast<std::size_t>(i % parts())], stage,
                                      i / parts(), i % parts()));
-        in_flight.back().scales = std::move(with);
+        in_flight.back().scales = first ? scales(i) : std::move(with);
         own = in_flight.back().product;
         in_flight.back().product = own;
-        if (i + 1 == (last ? 1 : products)) columns.read_next(t);
+        if (i + 1 == (last && !first ? 1 : products)) columns.read_next(t);
       }
       for (; in_flight.size() > 1; in_flight.pop_front()) promote(in_flight.front());
       if (last) last->keep(in_flight.front());
       next();
       if (!last) promote(in_flight.front());
     };
-    k_.pipeline(
-        options_.stages, ceil_div(steps_, options_.blocks_k),
-        [&](Scalar t, Scalar stage) { fill(at, t, stage); }, {}, use);
+    const Scalar stages = ceil_div(steps_, options_.blocks_k);
+    const auto fill_stage = [&](const Scalar& t, const Scalar& stage) { fill(at, t, stage); };
+    if (peeled()) tartan::detail::peeled_pipeline(k_, options_.stages, stages, fill_stage, use);
+    else k_.pipeline(options_.stages, stages, fill_stage, {}, use);
     if (last) promote(last->part());
     if (!at.whole) return store(at, sums, true);
     k_.when(
@@ -446,18 +480,6 @@ class Products {
 };
 
 }  // namespace
-
-unsigned ScaledGemm::grid_x(int rows, int cols, int multiprocessors, int groups) const {
-  const auto up = [](std::int64_t x, std::int64_t y) { return (x + y - 1) / y; };
-  const bool wide = shares_a(*this);
-  const std::int64_t together = std::max(cluster, 1),
-                     down = up(rows, std::max(tile.m, 1) * (wide ? 1 : together)),
-                     across = up(cols, std::max(tile.n, 1) * (wide ? together : 1)),
-                     all = down * across * groups,
-                     most = detail::clustered_multiprocessors(multiprocessors, cluster) / together,
-                     waves = std::max<std::int64_t>(up(all, most), 1);
-  return static_cast<unsigned>(std::max<std::int64_t>(up(all, waves), 1) * together);
-}
 
 static Kernel described_scaled_gemm(const ScaledGemm& options) {
   const KernelOptions blocks{.block = detail::scaled_part(options.tile, options.parts_n).threads(),

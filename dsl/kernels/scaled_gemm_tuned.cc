@@ -3,7 +3,9 @@
 // with the rates that an H100 showed.
 #include <algorithm>
 
+#include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/integers.h"
+#include "dsl/kernels/scaled_products.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -16,29 +18,24 @@ namespace {
 struct Shape {
   int m, warps_m, parts_n, blocks_k;
   double slowdown;
+  double start = 1500;  // cycles of a tile beside its k-tiles and C
 };
-constexpr Shape shapes[] = {{64, 4, 1, 4, 1.70},   {64, 4, 1, 2, 1.70},  {64, 4, 1, 1, 1.90},
-                            {128, 8, 1, 2, 1.36},  {128, 8, 1, 1, 1.55}, {128, 8, 2, 1, 1.31},
-                            {192, 12, 1, 1, 1.31}, {256, 8, 1, 1, 1.27}};
-constexpr double staged = 1.26;       // the slowdown of two parts whose C is staged at once
+// Three warpgroups whose first k-tile has code of its own begin sooner.
+constexpr Shape shapes[] = {{64, 4, 1, 4, 1.70},        {64, 4, 1, 2, 1.70},  {64, 4, 1, 1, 1.90},
+                            {128, 8, 1, 2, 1.36},       {128, 8, 1, 1, 1.55}, {128, 8, 2, 1, 1.31},
+                            {192, 12, 1, 1, 1.31, 700}, {256, 8, 1, 1, 1.27}};
+constexpr double dense = 1.25;        // the slowdown of two parts of a dense tile
 constexpr double narrow = 0.25;       // more, for each time that 128 is wider than a product
 constexpr double two_blocks = 1.30;   // a tile whose columns have scales of two blocks
 constexpr double odd_columns = 1.18;  // more time for B, where 128 is no multiple of the width
 constexpr double alone = 1.04;        // without a cluster
 constexpr double copied_bytes = 57;   // a cycle, into one multiprocessor
 constexpr double memory_bytes = 14;   // a cycle, of B's that nobody else reads
-constexpr double start = 1500;        // cycles of a tile beside its k-tiles
 constexpr double stored_bytes = 2.5;  // a cycle, of each warp
 
 struct Size {
   int m, n, k, groups;
 };
-
-// Dense tiles of two parts side by side have room for all of C's tile instead of a fourth stage:
-// they were 4 to 5 % faster so, groups of rows were not.
-bool stages_all_of_c(const ScaledGemm& options) {
-  return options.parts_n > 1 && options.grouping == Grouping::none;
-}
 
 double cost(const ScaledGemm& options, const Shape& shape, const Size& size) {
   const Tile& tile = options.tile;
@@ -46,7 +43,8 @@ double cost(const ScaledGemm& options, const Shape& shape, const Size& size) {
   const std::int64_t down = quotient_up(std::max(size.m, 1), tile.m),
                      across = quotient_up(size.n, tile.n);
   const double multiply =
-      double{1} * tile.m * tile.n / 32 * (stages_all_of_c(options) ? staged : shape.slowdown) *
+      double{1} * tile.m * tile.n / 32 *
+      (shape.parts_n > 1 && options.grouping == Grouping::none ? dense : shape.slowdown) *
       (1 + narrow * (128 / width - 1)) * (128 % (tile.n / shape.parts_n) ? two_blocks : 1) *
       (options.cluster > 1 ? 1 : alone);
   const double load = 128.0 * (tile.m + tile.n),
@@ -59,7 +57,7 @@ double cost(const ScaledGemm& options, const Shape& shape, const Size& size) {
           ? static_cast<unsigned>(h100_multiprocessors / options.cluster * options.cluster)
           : options.grid_x(size.m, size.n, h100_multiprocessors);
   return static_cast<double>(quotient_up(down * across * size.groups, grid)) *
-         (static_cast<double>(quotient_up(size.k, 128)) * each + store + start);
+         (static_cast<double>(quotient_up(size.k, 128)) * each + store + shape.start);
 }
 
 // Masked groups have about as many rows as expected, some more and some less.
@@ -76,13 +74,25 @@ double expected_cost(const ScaledGemm& options, const Shape& shape, const Size& 
 int stages_of(const ScaledGemm& options) {
   const Tile& tile = options.tile;
   constexpr int most = 8, bytes = 227 * 1024;
+  // Two boxes of each warp for C, where there are two parts. They were 0.4 to 1.6 % faster than
+  // one, and than all of C beside three stages.
   const int stage = options.blocks_k * (128 * (tile.m + tile.n) + 4 * tile.m),
-            staging =
-                (stages_all_of_c(options) ? 2 * tile.m * tile.n : tile.warps_m * 2048) + 3 * 1024;
+            staging = tile.warps_m * 2048 * options.parts_n + (options.parts_n > 1 ? 1 : 3) * 1024;
   return std::clamp((bytes - staging) / stage, 2, most);
 }
 
 }  // namespace
+
+unsigned ScaledGemm::grid_x(int rows, int cols, int multiprocessors, int groups) const {
+  const bool wide = detail::shares_a(*this);
+  const std::int64_t together = std::max(cluster, 1),
+                     down = quotient_up(rows, std::max(tile.m, 1) * (wide ? 1 : together)),
+                     across = quotient_up(cols, std::max(tile.n, 1) * (wide ? together : 1)),
+                     all = down * across * groups,
+                     most = detail::clustered_multiprocessors(multiprocessors, cluster) / together,
+                     waves = std::max<std::int64_t>(quotient_up(all, most), 1);
+  return static_cast<unsigned>(std::max<std::int64_t>(quotient_up(all, waves), 1) * together);
+}
 
 ScaledGemm tuned(const ScaledGemm& options, const Target& target, int groups) {
   ScaledGemm out = options;

@@ -3,7 +3,7 @@
 // installed.
 #pragma once
 
-#include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/scaled_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
 
@@ -17,5 +17,10 @@ Tile scaled_part(const Tile& tile, int parts_n = 1);
 /// does not fit.
 bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multiple_of_columns,
                        const Tile& tile);
+
+/// Whether the CTAs of a cluster share A, not B.
+inline bool shares_a(const ScaledGemm& options) {
+  return options.cluster > 1 && (options.share_a || options.grouping != Grouping::none);
+}
 
 }  // namespace tartan::inline TARTAN_ABI::kernels::detail

@@ -7,6 +7,7 @@
 
 #include <numeric>
 
+#include "dsl/roles.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -17,7 +18,7 @@ using testing_gemm::Launch;
 
 constexpr int rows = 32, cols = 4, most = 5;
 
-enum class Use { plain, leaves_early, leaves_late, never_leaves };
+enum class Use { plain, leaves_early, leaves_late, never_leaves, peeled, peeled_early };
 
 // Each thread sums its row of as many tiles as the parameter says: total = total * 3 + x, so that
 // the order matters.
@@ -37,6 +38,16 @@ Kernel sums_kernel(Use use, int stages, int producers) {
       };
       if (use == Use::plain) {
         k.pipeline(stages, count, fill, [&](Scalar, Scalar stage) { add_from(stage, 0, cols); });
+      } else if (use >= Use::peeled) {
+        detail::peeled_pipeline(k, stages, count, fill,
+                                [&](Scalar t, Scalar stage, const std::function<void()>& next) {
+                                  if (t.constant()) total = k.read(s[stage], k.thread(), 0);
+                                  else add(k.read(s[stage], k.thread(), 0));
+                                  add_from(stage, 1, cols - 1);
+                                  const Scalar last = k.read(s[stage], k.thread(), cols - 1);
+                                  if (use == Use::peeled_early) next();
+                                  add(last);
+                                });
       } else {
         k.pipeline(
             stages, count, fill, [&](Scalar stage) { first = k.read(s[stage], k.thread(), 0); },
@@ -83,7 +94,8 @@ TEST(DslPipeline, EveryTileInOrder) {
   for (const char* target : {"sm_75", "sm_80", "sm_90"})
     for (const int producers : {0, 1})
       for (const int stages : {1, 2, 3})
-        for (const Use use : {Use::plain, Use::leaves_early, Use::leaves_late, Use::never_leaves})
+        for (const Use use : {Use::plain, Use::leaves_early, Use::leaves_late, Use::never_leaves,
+                              Use::peeled, Use::peeled_early})
           for (const int count : {0, 1, 2, most}) {
             if (testing_gemm::gpu() && std::string_view(target) != "sm_90") continue;
             SCOPED_TRACE(fmt::format("{}, {} producers, {} stages, use {}, {} tiles", target,

@@ -233,6 +233,41 @@ TEST(ScaledGemm, GroupsOfMaskedRows) {
       }
 }
 
+// Of one product in a stage: a constant k of up to 128 k-tiles, whose scales of B lanes have, 32
+// each; a longer one, and a parameter.
+TEST(ScaledGemm, OfLongDepth) {
+  for (const auto& [k, fixed] : {std::pair{32 * block, true},
+                                 {33 * block + 16, true},
+                                 {128 * block, true},
+                                 {129 * block, true},
+                                 {34 * block, false}})
+    for (const int width : {16, 112}) {
+      if (width == 112 && (k < 33 * block || k > 34 * block)) continue;
+      SCOPED_TRACE(fmt::format("k = {}, {} columns, {}", k, width, fixed));
+      EXPECT_EQ(Scaled(of_tile(64, width, 4, 3), 20, width + 8, k, {}, 1, fixed).run(), "");
+    }
+}
+
+// k-tiles of a stage one after the other, of a k that is a parameter.
+TEST(ScaledGemm, SeveralKTilesOfAnyDepth) {
+  for (const int k : {16, 272, 7 * block}) {
+    ScaledGemm options = of_tile(64, 64, 4, 2);
+    options.blocks_k = 3;
+    SCOPED_TRACE(k);
+    EXPECT_EQ(Scaled(options, 66, 72, k, {}, 1, false).run(), "");
+  }
+}
+
+// Several tiles for a CTA, with two parts side by side and k-tiles that fill no whole ring.
+TEST(ScaledGemm, GroupedByRowsInParts) {
+  for (const int k : {16, 272, 4 * block}) {
+    SCOPED_TRACE(k);
+    ScaledGemm options = of_tile(128, 256, 8, 3);
+    options.grouping = Grouping::contiguous, options.cluster = 2, options.parts_n = 2;
+    EXPECT_EQ(Scaled(options, 384, 520, k, rows_of({130, 0, 100}), 3).run("sm_90a", 1), "");
+  }
+}
+
 // Three stages, four k-tiles, several tiles for a CTA: under seeds, and all schedules by one run.
 TEST(ScaledGemm, OneRunDecidesAllSchedules) {
   ScaledGemm dense = of_tile(64, 32, 4, 3);
