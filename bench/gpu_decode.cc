@@ -46,6 +46,8 @@ constexpr gpu::NamedOption<kernels::Decode> options[] = {
      "warps that copy for the others"},
     {"blocks", [](kernels::Decode& a, int value) { a.blocks_per_multiprocessor = value; },
      "CTAs of a multiprocessor"},
+    {"whole", [](kernels::Decode& a, int value) { a.whole_steps = value; },
+     "steps more of a CTA that may have whole heads; 0: equal shares"},
 };
 
 kernels::Decode options_of(const Words& words, const Problem& problem, const std::string& config,
@@ -78,7 +80,8 @@ class Emitter {
     if (!arguments) return refuse(arguments.diags());
     const std::string file =
         gpu::file_of(config, fmt::format("q{}_p{}", problem.queries, problem.page));
-    const unsigned blocks = with.blocks(words_.multiprocessors);
+    const unsigned blocks =
+        with.blocks(words_.multiprocessors, problem.batch, words_.kv_heads, problem.length);
     launches.push_back({{"name", config},
                         {"ptx", file},
                         {"kernel", compiled->name},

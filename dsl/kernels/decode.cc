@@ -75,6 +75,7 @@ class Decoding {
     keys_.worker = k_.convert(k_.block_x(), s32), keys_.workers = k_.convert(k_.blocks_x(), s32);
     keys_.rows = with_.rows(), keys_.cols = d;
     keys_.keys_per_step = with_.keys_per_step, keys_.threads = shape_.threads();
+    keys_.whole_steps = with_.whole_steps;
     keys_.batch = batch_, keys_.heads = kv_heads_, keys_.scale = scale_;
   }
 

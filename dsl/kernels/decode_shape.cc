@@ -67,11 +67,23 @@ bool is_possible(Builder& k, const Decode& options) {
                    fmt::format("keys_per_step = {}: expected 16, 32, 64, 128 or 256", n));
   out &= in("stages", options.stages, 1, 256, "");
   out &= in("blocks_per_multiprocessor", options.blocks_per_multiprocessor, 1, 32, "");
+  out &= in("whole_steps", options.whole_steps, 0, 1024, "");
   out &= k.require(shape.keys >= 16 && shape.keys * shape.groups == n,
                    fmt::format("key_groups = {}: expected groups of at least 16 of the {} keys of "
                                "a step",
                                shape.groups, n));
   return out;
+}
+
+unsigned Decode::blocks(int multiprocessors, int batch, int kv_heads, int keys) const {
+  const std::int64_t heads = std::int64_t{batch} * kv_heads, at_a_time = blocks(multiprocessors);
+  constexpr int steps_of_head = 16, heads_of_block = 4;
+  const bool many = heads >= heads_of_block * at_a_time && keys / keys_per_step >= steps_of_head;
+  if (!many || at_a_time == 0) return static_cast<unsigned>(at_a_time);
+  // Few rows take no longer than memory needs, so that a last wave of few blocks ends sooner.
+  const std::int64_t last = heads % at_a_time;
+  const bool fills = rows() <= 16 || last == 0 || 2 * last >= at_a_time;
+  return static_cast<unsigned>(fills ? heads : at_a_time);
 }
 
 Decode tuned(const Decode& options, const Target& target) {
@@ -84,6 +96,8 @@ Decode tuned(const Decode& options, const Target& target) {
     out.keys_per_step = 128, out.key_groups = 0, out.stages = 3;
     out.producers = out.rows() > 64 || out.head_dim > 128 ? 4 : 1;
     out.blocks_per_multiprocessor = 1;
+    // Parts of more rows take longer to write and to add.
+    out.whole_steps = out.rows() > 16 ? 12 : 3;
     if (out.rows() > 16 && out.head_dim > 128) out.keys_per_step = 64;
   }
   const auto fits = [&] { return shared_bytes(out, target) <= arch->shared_bytes; };

@@ -74,9 +74,9 @@ std::string key_of(const AttentionBackward& options) {
 
 std::string key_of(const Decode& options) {
   const auto& [head_dim, type, queries, group, page, keys_per_step, key_groups, stages, producers,
-               blocks_per_multiprocessor] = options;
+               blocks_per_multiprocessor, whole_steps] = options;
   return joined(head_dim, type, queries, group, page, keys_per_step, key_groups, stages) +
-         joined(producers, blocks_per_multiprocessor);
+         joined(producers, blocks_per_multiprocessor, whole_steps);
 }
 
 std::string key_of(const MlaDecode& options) {

@@ -32,11 +32,11 @@ Scalar SplitKeys::units_of(const Scalar& length) const {
 }
 
 // This block's share of all units, and the sequence, head and step in which it begins. Units are
-// numbered by sequence, then head, then step; where blocks have whole sequences, from the first one
-// of the block. Each lane counts those of some sequences.
+// numbered by sequence, then head, then step; where blocks have whole heads, from the first one of
+// the block. Each lane counts those of some sequences.
 void SplitKeys::find_share() {
   constexpr int of_lane = 4, together = 32 * of_lane;
-  const Scalar lane = k.convert(k.lane(), s32), none = k.constant(s32, 0);
+  const Scalar lane = k.convert(k.lane(), s32), none = k.constant(s32, 0), one = k.constant(s32, 1);
   const auto units = [&](const Scalar& first) {
     std::vector<Scalar> out;
     for (int i = 0; i < of_lane; ++i) {
@@ -55,9 +55,18 @@ void SplitKeys::find_share() {
   });
   all_ = total * heads;
   share_ = StreamShare::of(all_, workers, worker);
-  const Scalar sequences = ceil_div(batch, workers), first_whole = worker * sequences;
+  // Whole heads of sequences: the block's, and how many of them a sequence has.
+  const Scalar wholes = batch * heads, each = ceil_div(wholes, workers),
+               first_whole = minimum(worker * each, wholes),
+               end_whole = minimum(first_whole + each, wholes);
+  const auto own_heads = [&](const Scalar& number) {
+    const auto before = [&](const Scalar& end) {
+      return minimum(maximum(end - number * heads, 0), heads);
+    };
+    return before(end_whole) - before(first_whole);
+  };
   Scalar whole;
-  if (whole_steps > 0) whole = sequences * most <= ceil_div(all_, workers) + whole_steps;
+  if (whole_steps > 0) whole = each * most <= ceil_div(all_, workers) + whole_steps;
   auto so_far = k.variable(none);
   k.loop(0, batch, together, [&](Scalar first) {
     const std::vector<Scalar> own = units(first);
@@ -70,23 +79,22 @@ void SplitKeys::find_share() {
       end = end + own[i];
       const Scalar number = first + lane * of_lane + i;
       const Scalar is_before = (number < batch) & (end * heads <= share_.begin);
-      Scalar counts = is_before;
-      if (whole_steps > 0) {
-        const Scalar is_own = (number >= first_whole) & (number < first_whole + sequences);
-        counts = select(whole, is_own, is_before);
-      }
-      units_before = units_before + select(counts, own[i], 0);
-      sequences_before = sequences_before + select(is_before, 1, 0);
+      const Scalar one_before = select(is_before, one, 0);
+      const Scalar times =
+          whole_steps > 0 ? select(whole, own_heads(number), one_before) : one_before;
+      units_before = units_before + own[i] * times;
+      sequences_before = sequences_before + one_before;
     }
     before += warp_sum(units_before);
     sequence += warp_sum(sequences_before);
     so_far += shuffle(sum, 31);
   });
-  first_sequence_ = sequence, first_before_ = before;
+  first_sequence_ = sequence, first_before_ = before, first_head_ = 0;
   if (whole_steps == 0) return;
   share_ = {select(whole, 0, share_.begin), select(whole, before, share_.end)};
-  first_sequence_ = select(whole, first_whole, sequence);
+  first_sequence_ = select(whole, first_whole / heads, sequence);
   first_before_ = select(whole, 0, before);
+  first_head_ = select(whole, first_whole % heads, 0);
 }
 
 void SplitKeys::each_part(const std::function<void(const Part&)>& body) const {
@@ -95,7 +103,7 @@ void SplitKeys::each_part(const std::function<void(const Part&)>& body) const {
   const Scalar any = share_.begin < share_.end;
   const Scalar of_first = units_of(k.read_if(any, lengths, 0, first_sequence_));
   const Scalar within = share_.begin - first_before_ * heads;
-  auto head = k.variable(within / of_first), step = k.variable(within % of_first);
+  auto head = k.variable(first_head_ + within / of_first), step = k.variable(within % of_first);
   k.loop_while([&] { return Scalar(at) < share_.end; },
                [&] {
                  Part part;

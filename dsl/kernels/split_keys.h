@@ -42,8 +42,8 @@ class SplitKeys {
   Shared ticket;           // one u32
   int vectors = 4;         // of four columns that a thread adds at once
   int tiles = 1;           // of rows, each of which has CTAs, parts and counters of its own
-  // CTAs get whole sequences where the busiest one then has at most so many steps more than an
-  // equal share. 0: always equal shares. With one head of keys only.
+  // CTAs get whole heads of sequences where the busiest one then has at most so many steps more
+  // than an equal share. 0: always equal shares.
   int whole_steps = 0;
   Scalar tile = 0;  // this CTA's
 
@@ -70,7 +70,7 @@ class SplitKeys {
   void add_parts(const Part& part, const Scalar& begin, const Scalar& end,
                  const Writer& write) const;
 
-  Scalar all_, first_sequence_, first_before_;
+  Scalar all_, first_sequence_, first_before_, first_head_;
   StreamShare share_;
 };
 

@@ -63,12 +63,40 @@ TEST(Decode, StepsAndPages) {
 // One block, more blocks than steps, a block for parts of three sequences, more sequences than a
 // warp has lanes.
 TEST(Decode, BlocksAndLengths) {
+  D with{.head_dim = 64, .page = 16, .producers = 1, .whole_steps = 0};
   for (const unsigned blocks : {1U, 2U, 7U, 40U})
     for (const Sizes& size :
          {Sizes{{1000}, 1, blocks}, Sizes{{64, 64, 64}, 1, blocks}, Sizes{{0, 0}, 3, blocks}})
-      expect_on_emulator("sm_90a", {.head_dim = 64, .page = 16, .producers = 1}, size);
-  expect_on_emulator("sm_90a", {.head_dim = 16, .page = 16, .keys_per_step = 16, .producers = 1},
-                     {std::vector<int>(150, 17), 1, 11});
+      expect_on_emulator("sm_90a", with, size);
+  with.head_dim = 16, with.keys_per_step = 16;
+  expect_on_emulator("sm_90a", with, {std::vector<int>(150, 17), 1, 11});
+}
+
+// Blocks with heads of several sequences, with none, and where the last one has fewer.
+TEST(Decode, WholeHeads) {
+  D with{.head_dim = 64, .page = 16, .producers = 1, .whole_steps = 1024};
+  for (const Sizes& size : {Sizes{{60, 64, 1, 0, 33}, 3, 4},
+                            {{200}, 2, 5},
+                            {{64, 64}, 2, 1},
+                            {{64, 64, 64}, 5, 4},
+                            {{0, 0}, 2, 3}})
+    expect_on_emulator("sm_90a", with, size);
+  with.head_dim = 16, with.keys_per_step = 16;
+  expect_on_emulator("sm_90a", with, {std::vector<int>(150, 17), 2, 11});
+  expect_on_emulator("sm_80", on("sm_80", {.head_dim = 64, .queries = 8, .whole_steps = 1024}),
+                     {{70, 70, 64}, 2, 2});
+}
+
+TEST(Decode, BlocksOfALaunch) {
+  const D one{.keys_per_step = 128}, eight{.queries = 8, .keys_per_step = 128};
+  EXPECT_EQ(one.blocks(132), 132U);
+  EXPECT_EQ(one.blocks(132, 128, 8, 8192), 1024U);  // a block for each head
+  EXPECT_EQ(one.blocks(132, 128, 8, 1024), 132U);   // short
+  EXPECT_EQ(one.blocks(132, 64, 8, 8192), 132U);    // few
+  EXPECT_EQ(one.blocks(132, 104, 8, 8192), 832U);
+  EXPECT_EQ(eight.blocks(132, 104, 8, 8192), 132U);  // the last 40 would take as long as 132
+  EXPECT_EQ(eight.blocks(132, 112, 8, 8192), 896U);
+  EXPECT_EQ(one.blocks(0, 128, 8, 8192), 0U);
 }
 
 TEST(Decode, GpuAgreesWithDoublePrecision) {
@@ -81,6 +109,7 @@ TEST(Decode, GpuAgreesWithDoublePrecision) {
         const Target target = *Target::parse(name);
         const D with{.head_dim = d, .type = bf16, .queries = queries, .page = 16};
         expect_decode(*device, target, tuned(with, target), {{500, 0, 1, 257, 64}, 2, 7});
+        expect_decode(*device, target, tuned(with, target), {{64, 64, 64}, 3, 4});
       }
 }
 
@@ -113,7 +142,8 @@ TEST(Decode, RefusesWrongOptions) {
         {D{.page = 48}, "page = 48"},
         {D{.keys_per_step = 48, .key_groups = 1}, "keys_per_step = 48"},
         {D{.keys_per_step = 64, .key_groups = 8}, "key_groups = 8"},
-        {D{.stages = 0}, "stages = 0"}}) {
+        {D{.stages = 0}, "stages = 0"},
+        {D{.whole_steps = -1}, "whole_steps = -1: expected 0 to 1024"}}) {
     const auto compiled = compile(kernels::decode(options), *Target::parse("sm_80"));
     ASSERT_FALSE(compiled) << part;
     ASSERT_EQ(compiled.diags().size(), 1U) << compiled.diags().text();

@@ -7,8 +7,8 @@
 //   const auto options = kernels::tuned(decode, target);
 //   const auto compiled = compile(kernels::decode(options), device.arch());
 //   ...                                                   // load it: see tartan/launch.h
-//   const unsigned blocks = options.blocks(132);          // 132 multiprocessors
-//   Buffer p = ..., l = ...;                              // options.partials(blocks, heads) ...
+//   const unsigned blocks = options.blocks(132);          // 132 multiprocessors; or with sizes
+//   Buffer p = ..., l = ...;                              // options.partial_elements(blocks) ...
 //   const Status launched =
 //       launch(kernel, *compiled, {blocks},
 //              Arguments().add(batch).add(kv_heads).add(most_pages).add(scale)
@@ -36,9 +36,10 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// length does not matter, NaN included. Weights are rounded to `type` for the product with V.
 ///
 /// All rows that read the same keys, queries * group, are one tile. Any number of blocks computes
-/// the same up to rounding: each has an equal share of all keys. Where several have a part of a
-/// sequence's head, the last of them combines the parts, in their order: results do not depend on
-/// timing. Launches that share work space must not run at the same time.
+/// the same up to rounding: each has an equal share of all keys, or whole heads where that is
+/// nearly the same. Where several have a part of a sequence's head, the last of them combines the
+/// parts, in their order: results do not depend on timing. Launches that share work space must not
+/// run at the same time.
 struct Decode {
   int head_dim = 128;  // a multiple of 16, 16 to 256
   Type type = f16;     // of Q, K, V and O: f16 or bf16
@@ -50,12 +51,18 @@ struct Decode {
   int stages = 3;      // of the rings for K and V
   int producers = 0;   // producer warps, see Builder::roles()
   int blocks_per_multiprocessor = 1;
+  /// Blocks get whole heads of sequences, whose parts nobody has to add, where the busiest one then
+  /// has at most so many steps more than an equal share. 0: equal shares.
+  int whole_steps = 3;
 
   int rows() const { return queries * group; }
   /// gridDim.x of a launch that fills a GPU.
   unsigned blocks(int multiprocessors) const {
     return static_cast<unsigned>(multiprocessors * blocks_per_multiprocessor);
   }
+  /// The same where all sequences have about `keys` keys: a block for each head of a sequence, if
+  /// these are many and long, so that multiprocessors that read faster than others take more.
+  unsigned blocks(int multiprocessors, int batch, int kv_heads, int keys) const;
   /// Elements of P and of L for a grid of `blocks`.
   std::int64_t partial_elements(unsigned blocks) const {
     return std::int64_t{2} * blocks * rows() * head_dim;
