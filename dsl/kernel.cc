@@ -186,9 +186,11 @@ void check_shared(const Kernel& kernel, detail::KernelState& state) {
       "kernel {} uses {} bytes of shared memory: a thread block of {} has at most {}",
       kernel.name(), state.memories.shared_bytes(), state.config.target.arch.text(), most);
   // A ring may have several parts for each stage.
-  int stages = 0;
+  int stages = 0, most_stages = 0;
   for (const detail::Memory& each : state.memories.all())
-    if (each.stages > 1) stages = std::gcd(stages, each.stages);
+    if (each.stages > 1)
+      stages = std::gcd(stages, each.stages), most_stages = std::max(most_stages, each.stages);
+  if (stages == 1) stages = most_stages;  // of rings with nothing in common
   const auto with = [&](int count) {
     std::int64_t bytes = 0;
     for (const detail::Memory& each : state.memories.all())

@@ -4,8 +4,12 @@
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 #include <llvm/IR/Dominators.h>
+#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Utils/PromoteMemToReg.h>
 
 #include <set>
@@ -38,7 +42,27 @@ class Dependents {
     if (seen_.insert(&value).second) work_.push_back(&value);
   }
 
+  // A load, with or without a guard: see FunctionBuilder::load_if().
+  static bool is_load(llvm::StringRef text) {
+    if (text.starts_with("@")) text = text.drop_until([](char c) { return c == ' '; }).ltrim();
+    return text.starts_with("ld.") && text.find(';') + 1 == text.size();
+  }
+
+  // What LLVM does not know: calls whose result is all that they give.
+  static bool only_computes(const llvm::CallBase& call) {
+    if (const auto* const text = llvm::dyn_cast<llvm::InlineAsm>(call.getCalledOperand()))
+      return !text->hasSideEffects() || is_load(text->getAsmString());
+    switch (call.getIntrinsicID()) {
+      case llvm::Intrinsic::nvvm_bar_warp_sync:
+      case llvm::Intrinsic::nvvm_shfl_sync_bfly_i32:
+      case llvm::Intrinsic::nvvm_shfl_sync_idx_i32: return true;
+      default: return false;
+    }
+  }
+
   static bool has_effect(const llvm::Instruction& instruction) {
+    const auto* const call = llvm::dyn_cast<llvm::CallBase>(&instruction);
+    if (call && only_computes(*call)) return false;
     return instruction.mayHaveSideEffects() && !instruction.isDebugOrPseudoInst();
   }
 
@@ -75,6 +99,13 @@ class Dependents {
   std::vector<llvm::Instruction*> work_;
 };
 
+// Fill callbacks are also described where nothing executes them.
+void remove_what_is_never_reached(llvm::Function& function) {
+  for (llvm::BasicBlock& block : function)
+    llvm::ConstantFoldTerminator(&block, /*DeleteDeadConditions=*/true);
+  llvm::removeUnreachableBlocks(function);
+}
+
 void promote_variables(llvm::Function& function) {
   std::vector<llvm::AllocaInst*> variables;
   for (llvm::Instruction& each : function.getEntryBlock())
@@ -109,6 +140,7 @@ llvm::FunctionCallee absent_result(llvm::Module& module, llvm::Type* type,
 Diags settle_absent_results(llvm::Function& function, const std::vector<std::string>& reasons) {
   Diags out;
   if (reasons.empty()) return out;
+  remove_what_is_never_reached(function);
   promote_variables(function);
   const llvm::PostDominatorTree ends(function);
   std::set<std::tuple<std::string, int, int, std::string>> seen;

@@ -44,8 +44,8 @@ class Loader {
   /// What was compiled before, loaded; a second request for the same PTX does nothing.
   ///
   /// On a GPU the driver's assembler runs only where the cache has no machine code of this PTX for
-  /// this GPU and driver. Machine code that the driver refuses is deleted and assembled again:
-  /// problems() says so.
+  /// this GPU and driver; a text with setmaxnreg is never kept there: see docs/cache.md. Machine
+  /// code that the driver refuses is deleted and assembled again: problems() says so.
   Result<std::shared_ptr<const ReadyKernel>> load(const Compiled& compiled) const;
 
   /// Of this Loader and its Cache, as warnings.

@@ -255,6 +255,57 @@ TEST_P(Roles, ProducersHaveNoResultsOfConsumers) {
   EXPECT_EQ(run(2 * size, body(false)), expected(2 * size, 0, 2 * size));
 }
 
+// What only consumers compute of such a result is no need of the producers.
+TEST_P(Roles, ConsumersComputeOfTheirResults) {
+  using Use = std::function<Scalar(Parts&, const Scalar&)>;
+  const Use uses[] = {[](Parts&, const Scalar& zero) { return shuffle(zero, 0); },
+                      [](Parts&, const Scalar& zero) { return zero + shuffle_xor(zero, 16); },
+                      [](Parts& p, const Scalar& zero) {
+                        return p.k.convert(exp2(p.k.convert(zero, f32)), s32) - 1;
+                      },
+                      [](Parts& p, const Scalar& zero) {
+                        p.k.when(zero == 0, [&] { p.k.warp_sync(); });
+                        return zero;
+                      },
+                      [](Parts& p, const Scalar& zero) {
+                        const Scalar other = p.k.read_if(zero < 1, p.a, zero, zero);
+                        return zero + p.k.convert(other * Scalar(0.0f), s32);
+                      }};
+  for (const Use& use : uses)
+    EXPECT_EQ(run(2 * size,
+                  [&](Parts& p) {
+                    p.k.roles([&] {
+                      p.k.pipeline(
+                          2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
+                          [&](Scalar, Scalar s) { p.add(s); });
+                      const Scalar zero = p.k.ptx("mov.b32 %0, 0;", {s32}, {})[0];
+                      p.k.when(use(p, zero) == 0, [&] { p.k.store(p.c, p.sum); });
+                    });
+                  }),
+              expected(2 * size, 0, 2 * size));
+}
+
+// The description of a fill callback that only tells whether it waits counts for nothing.
+TEST_P(Roles, FillCallbackKeepsItsOwnResult) {
+  EXPECT_EQ(run(2 * size,
+                [](Parts& p) {
+                  p.k.roles([&] {
+                    p.k.griddepcontrol_wait();
+                    auto column = p.k.variable(p.k.constant(s32, 0));
+                    p.k.pipeline(
+                        2, 2,
+                        [&](Scalar t, Scalar s) {
+                          p.k.copy(p.a.tile(size, size, Scalar(column), t), p.sa[s]);
+                          p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+                          column = p.k.ptx("mov.b32 %0, 0;", {s32}, {})[0];
+                        },
+                        [&](Scalar, Scalar s) { p.add(s); });
+                    p.k.store(p.c, p.sum);
+                  });
+                }),
+            expected(2 * size, 0, 2 * size));
+}
+
 // TMA may not store there: warps do.
 TEST_P(Roles, StoresBeginBeforeAnEdge) {
   const auto shifted = [](const Scalar& row) {
