@@ -42,6 +42,7 @@ struct Memory {
 /// Shared memory in which warps stage boxes for TMA stores, so many boxes per warp.
 struct TmaStaging {
   int memory = -1;    // its number
+  int box_bytes = 0;  // of a box
   int batch = 0;      // boxes that are stored together
   int slots = 0;      // batches that fit
   bool used = false;  // something was stored through it

@@ -119,7 +119,10 @@ class BoxStorer {
       return fmt::format("{} are not accumulators of m16n8 in {}", kind.text(), name(to_.type));
     if (by_rows() && tile_.across() * bits(to_.type) % shortest_line)
       return fmt::format("its boxes need rows of at least {} bytes", shortest_line);
-    if (!make_room()) return "no shared memory is left to stage it";
+    if (state_.staging.memory < 0 && !make_room()) return "no shared memory is left to stage it";
+    if (state_.staging.box_bytes != box_bytes())
+      return fmt::format("its boxes have {} bytes, those of the kernel's first store {}",
+                         box_bytes(), state_.staging.box_bytes);
     return {};
   }
 
@@ -252,9 +255,9 @@ class BoxStorer {
   }
 
   // Allocates shared memory for all boxes of a warp or, if TMA stores them, for two batches, so
-  // that one is written while the other is stored; at least for one box.
+  // that one is written while the other is stored; at least for one box. All stores of the kernel
+  // share it.
   bool make_room() {
-    if (state_.staging.memory >= 0) return true;
     // For barriers that are declared later: before the boxes, where they are aligned, or behind.
     constexpr std::int64_t few = 512, reserve = 2048, align = 1024;
     const std::int64_t used = state_.memories.shared_bytes(),
@@ -271,6 +274,7 @@ class BoxStorer {
     const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes();
     const codegen::Pointer base = state_.memories.share(state_.f(), name, bytes, align);
     state_.staging.memory = state_.memories.add({base, true, bytes});
+    state_.staging.box_bytes = box_bytes();
     return true;
   }
 

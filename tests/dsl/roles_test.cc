@@ -255,23 +255,22 @@ TEST_P(Roles, ProducersHaveNoResultsOfConsumers) {
   EXPECT_EQ(run(2 * size, body(false)), expected(2 * size, 0, 2 * size));
 }
 
-// What only consumers compute of such a result is no need of the producers.
+// Producers do not need what only consumers compute of such a result.
 TEST_P(Roles, ConsumersComputeOfTheirResults) {
-  using Use = std::function<Scalar(Parts&, const Scalar&)>;
-  const Use uses[] = {[](Parts&, const Scalar& zero) { return shuffle(zero, 0); },
-                      [](Parts&, const Scalar& zero) { return zero + shuffle_xor(zero, 16); },
-                      [](Parts& p, const Scalar& zero) {
-                        return p.k.convert(exp2(p.k.convert(zero, f32)), s32) - 1;
-                      },
-                      [](Parts& p, const Scalar& zero) {
-                        p.k.when(zero == 0, [&] { p.k.warp_sync(); });
-                        return zero;
-                      },
-                      [](Parts& p, const Scalar& zero) {
-                        const Scalar other = p.k.read_if(zero < 1, p.a, zero, zero);
-                        return zero + p.k.convert(other * Scalar(0.0f), s32);
-                      }};
-  for (const Use& use : uses)
+  const std::function<Scalar(Parts&, const Scalar&)> uses[] = {
+      [](Parts&, const Scalar& zero) { return shuffle(zero, 0); },
+      [](Parts&, const Scalar& zero) { return zero + shuffle_xor(zero, 16); },
+      [](Parts& p, const Scalar& zero) {
+        return p.k.convert(exp2(p.k.convert(zero, f32)), s32) - 1;
+      },
+      [](Parts& p, const Scalar& zero) {
+        p.k.when(zero == 0, [&] { p.k.warp_sync(); });
+        return zero;
+      },
+      [](Parts& p, const Scalar& zero) {
+        return zero + p.k.convert(p.k.read_if(zero < 1, p.a, zero, zero) * Scalar(0.0F), s32);
+      }};
+  for (const auto& use : uses)
     EXPECT_EQ(run(2 * size,
                   [&](Parts& p) {
                     p.k.roles([&] {

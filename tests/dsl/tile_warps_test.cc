@@ -287,5 +287,43 @@ TEST(TileWarps, StoreRowsByIndex) {
       }
 }
 
+// Boxes of other sizes do not share the memory that the first store's are staged in.
+TEST(TileWarps, StoreToRowsAndToColumns) {
+  constexpr int m = 64, n = 128, depth = 64;
+  const Tile tile{.m = m, .n = n, .k = depth, .warps_m = 4, .warps_n = 1};
+  for (const bool rows_first : {false, true}) {
+    const auto kernel =
+        tartan::kernel("both", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
+          auto A = k.global("A", f16, row_major(m, depth)),
+               B = k.global("B", f16, col_major(depth, n)), C = k.global("C", f16, row_major(m, n)),
+               D = k.global("D", f16, col_major(m, n));
+          auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+          auto sA = k.shared("sA", f16, mma.shared_a(1)), sB = k.shared("sB", f16, mma.shared_b(1));
+          k.roles([&] {
+            auto sum = mma.accumulator();
+            k.pipeline(
+                1, 1,
+                [&](Scalar, Scalar stage) {
+                  k.copy(A.tile(m, depth, 0, 0), sA[stage]);
+                  k.copy(B.tile(depth, n, 0, 0), sB[stage]);
+                },
+                [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
+            const WarpTile stored = convert(sum, f16);
+            for (const Global& to : rows_first ? std::vector{C, D} : std::vector{D, C})
+              k.store(to.tile(m, n, 0, 0), stored);
+          });
+        });
+    const auto a = numbers<host::f16>(m * depth, 7), b = numbers<host::f16>(depth * n, 8);
+    std::vector<host::f16> c(m * n), d(m * n);
+    run_on("sm_90a", kernel, 1, in(a), in(b), out(c), out(d));
+    for (int i = 0; i < m; ++i)
+      for (int j = 0; j < n; ++j) {
+        const auto expected = static_cast<float>(element(a, b, i, j, depth));
+        ASSERT_EQ(static_cast<float>(c[static_cast<std::size_t>(i * n + j)]), expected);
+        ASSERT_EQ(static_cast<float>(d[static_cast<std::size_t>(j * m + i)]), expected);
+      }
+  }
+}
+
 }  // namespace
 }  // namespace tartan
