@@ -78,7 +78,8 @@ bool is_possible(Builder& k, const Decode& options) {
 unsigned Decode::blocks(int multiprocessors, int batch, int kv_heads, int keys) const {
   const std::int64_t heads = std::int64_t{batch} * kv_heads, at_a_time = blocks(multiprocessors);
   constexpr int steps_of_head = 16, heads_of_block = 4;
-  const bool many = heads >= heads_of_block * at_a_time && keys / std::max(keys_per_step, 1) >= steps_of_head;
+  const bool many =
+      heads >= heads_of_block * at_a_time && keys / std::max(keys_per_step, 1) >= steps_of_head;
   if (!many || at_a_time == 0) return static_cast<unsigned>(at_a_time);
   // Few rows take no longer than memory needs, so that a last wave of few blocks ends sooner.
   const std::int64_t last = heads % at_a_time;
