@@ -20,8 +20,8 @@ namespace tartan::inline TARTAN_ABI::codegen {
                                                                  const std::string& why);
 
 /// Replaces these calls by zeros, and reports each that a store, a copy or another effect depends
-/// on: by its operands, or by a condition that decides whether it happens. Promotes variables to
-/// registers before.
+/// on: by its operands, or by a condition that decides whether it happens. Removes blocks that are
+/// never reached and promotes variables to registers before.
 [[gnu::visibility("hidden")]] Diags settle_absent_results(llvm::Function& function,
                                                           const std::vector<std::string>& reasons);
 
