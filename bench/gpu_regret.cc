@@ -84,7 +84,7 @@ void add_options(CLI::App& app, Words& words) {
       ->capture_default_str();
   app.add_option("--megabytes", words.megabytes, "Of each pool of matrices")->capture_default_str();
   app.add_option("--only-load", words.only_load,
-                 "I/N: load every N-th kernel, which fills the driver's cache, and end; run N of "
+                 "I/N: load every N-th kernel, which fills the caches, and end; run N of "
                  "these at the same time");
   app.add_option("--target", words.target,
                  "Compiles for it, such as sm_80 for cp.async and mma.sync; default: the device's");
@@ -129,7 +129,7 @@ int only_load(const Words& words, const std::vector<gpu::Drawn>& all) {
   Device device = gpu::must(Device::open(words.device));
   auto kernels = kernels_for(words, all, target_of(words, device), share, shares);
   fmt::print("{} kernels\n", kernels.size());
-  kernels.load_all(device);
+  kernels.load_all(Loader(device, gpu::must(Cache::open())));
   return 0;
 }
 
@@ -146,6 +146,7 @@ int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session&
   const Target target = target_of(words, session.device);
   const auto kernels = kernels_for(words, all, target);
   fmt::print("{} kernels in {:.1f} s\n", kernels.size(), clock.seconds());
+  const Loader loader(session.device, gpu::must(Cache::open()));
   const gpu::Peers peers(session);
   gpu::Pools pools(session, words.megabytes << 20);
   nlohmann::json out{{"program", session.run.program},     {"command", session.run.command},
@@ -155,7 +156,7 @@ int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session&
   for (const gpu::Drawn& each : all) {
     if (clock.seconds() > words.seconds) break;
     const auto measured = gpu::RegretRace(session, peers, pools, each.product, words.race)
-                              .run(kernels_of(words, kernels, each.product, target));
+                              .run(kernels_of(words, kernels, each.product, target), loader);
     nlohmann::json problem = described(each);
     problem.update(gpu::to_json(measured));
     out["problems"].push_back(std::move(problem));

@@ -187,12 +187,14 @@ int run(int argc, char** argv, const Words& words) {
       gpu::refuse("--only-load", words.only_load, "I/N, I below N");
     Device device = gpu::must(Device::open(words.device));
     const Target target = gpu::target_of(device);
-    gpu::RegretKernels(target, kernels_of(chosen_for(target)), share, shares).load_all(device);
+    gpu::RegretKernels(target, kernels_of(chosen_for(target)), share, shares)
+        .load_all(Loader(device, gpu::must(Cache::open())));
     return 0;
   }
   gpu::Session session(argc, argv, words.device);
   const gpu::Clock clock;
   const Target target = gpu::target_of(session.device);
+  const Loader loader(session.device, gpu::must(Cache::open()));
   std::vector<Chosen> chosen = chosen_for(target);
   gpu::RegretKernels kernels(target, kernels_of(chosen));
   fmt::print("{} kernels in {:.1f} s\n", kernels.size(), clock.seconds());
@@ -229,7 +231,7 @@ int run(int argc, char** argv, const Words& words) {
       found.emplace(target, std::vector{chosen[i].searched});
       enter(found->of(chosen[i].searched));
     }
-    const auto all = gpu::RegretRace(session, peers, pools, product, words.race).run(ours);
+    const auto all = gpu::RegretRace(session, peers, pools, product, words.race).run(ours, loader);
     out["problems"].push_back(measured(problems[i], chosen[i], searched, all));
     fmt::print("{:.1f} s: {} {}\n", clock.seconds(), product.text(),
                out["problems"].back()["us"].dump());
@@ -262,7 +264,7 @@ int main(int argc, char** argv) {
   app.add_option("--megabytes", words.megabytes, "Of each pool of matrices")->capture_default_str();
   app.add_option("--tuning", words.tuning, "Keeps what the searches found in this file");
   app.add_option("--only-load", words.only_load,
-                 "I/N: load every N-th kernel, which fills the driver's cache, and end; run N of "
+                 "I/N: load every N-th kernel, which fills the caches, and end; run N of "
                  "these at the same time");
   app.add_option("--device", words.device, "cuda or emulator")->capture_default_str();
   app.add_option("--json", words.json, "The file of the results")->capture_default_str();

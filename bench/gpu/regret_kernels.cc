@@ -94,26 +94,12 @@ std::vector<RegretKernel*> RegretKernels::of(const Product& product) const {
   return out;
 }
 
-namespace {
-
-// As a Loader does: see docs/cache.md.
-Result<Module> loaded_module(Device& device, const Compiled& compiled) {
-  const bool moves_registers = compiled.ptx.find("setmaxnreg.inc.") != std::string::npos;
-  if (device.emulated() || moves_registers) return device.load(compiled.ptx, compiled.name);
-  const auto made = device.assemble(compiled.ptx, compiled.name);
-  if (!made) return made.diags();
-  return device.load(made->cubin, compiled.name, made->kernels);
-}
-
-}  // namespace
-
-bool RegretKernels::load(Device& device, RegretKernel& kernel) {
+bool RegretKernels::load(const Loader& loader, RegretKernel& kernel) {
   const auto loaded = [&](const Compiled& compiled, std::optional<LoadedKernel>& out) {
     if (out || !kernel.refused.ok()) return;
-    const auto module = loaded_module(device, compiled);
-    auto found = module ? module->kernel(compiled.name) : Result<LoadedKernel>(module.diags());
-    if (found) out.emplace(std::move(*found));
-    else kernel.refused = found.diags();
+    const auto ready = loader.load(compiled);
+    if (ready) out = (*ready)->kernel;
+    else kernel.refused = ready.diags();
   };
   const bool before = kernel.refused.ok();
   loaded(kernel.compiled, kernel.kernel);
@@ -123,8 +109,8 @@ bool RegretKernels::load(Device& device, RegretKernel& kernel) {
   return kernel.refused.ok();
 }
 
-void RegretKernels::load_all(Device& device) {
-  for (const auto& [key, kernel] : all_) (void)load(device, *kernel);
+void RegretKernels::load_all(const Loader& loader) {
+  for (const auto& [key, kernel] : all_) (void)load(loader, *kernel);
 }
 
 }  // namespace gpu

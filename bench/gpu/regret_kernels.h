@@ -12,6 +12,7 @@
 
 #include "bench/gpu/measure.h"
 #include "bench/gpu/regret_problems.h"
+#include "tartan/load.h"
 
 namespace gpu {
 
@@ -29,7 +30,7 @@ struct RegretKernel {
 class RegretKernels {
  public:
   /// Compiles what the problems need; `share` of `shares` only, of which there are more if several
-  /// processes fill the driver's cache.
+  /// processes fill the caches.
   RegretKernels(const tartan::Target& target, const std::vector<Drawn>& problems, int share = 0,
                 int shares = 1);
   /// One kernel for each of these configurations of constant sizes.
@@ -39,8 +40,8 @@ class RegretKernels {
   /// Those for a problem, in the order of regret_configs(); null where one is not sensible.
   std::vector<RegretKernel*> of(const Product& product) const;
   /// Loads a kernel, once. False if it does not compile or load.
-  static bool load(tartan::Device& device, RegretKernel& kernel);
-  void load_all(tartan::Device& device);
+  static bool load(const tartan::Loader& loader, RegretKernel& kernel);
+  void load_all(const tartan::Loader& loader);
   /// That of a configuration of constant sizes; null if it was not among those.
   RegretKernel* of(const tartan::kernels::Gemm& options) const;
 

@@ -74,10 +74,11 @@ Operands RegretRace::operands(std::size_t set) const {
   return {inputs, inputs + a_bytes_, pools_.results().address() + set * c_bytes_};
 }
 
-std::vector<Measured> RegretRace::run(const std::vector<RegretKernel*>& kernels) {
+std::vector<Measured> RegretRace::run(const std::vector<RegretKernel*>& kernels,
+                                      const Loader& loader) {
   add_peers();
   for (RegretKernel* each : kernels)
-    if (each && RegretKernels::load(session_.device, *each)) add(*each);
+    if (each && RegretKernels::load(loader, *each)) add(*each);
   race();
   std::vector<Measured> out;
   for (const auto& each : entries_) out.push_back(each->measured);

@@ -68,7 +68,8 @@ class RegretRace {
   RegretRace(Session& session, const Peers& peers, Pools& pools, const Product& product,
              const RaceOptions& options);
   /// Of these kernels, without those that are null or do not load.
-  std::vector<Measured> run(const std::vector<RegretKernel*>& kernels);
+  std::vector<Measured> run(const std::vector<RegretKernel*>& kernels,
+                            const tartan::Loader& loader);
 
  private:
   using Launch = std::function<bool(std::size_t set)>;
