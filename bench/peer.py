@@ -102,7 +102,8 @@ class Entry:
 
 
 def own_entries(torch, driver, folder, case, addresses, output, operations, note, runs=1):
-    """The case's kernels, each run on an output of NaN; what the driver refuses is said and left out."""
+    """The case's kernels, each run on an output of NaN. What the driver refuses is said and left out, and
+    the program fails for it at its end."""
     entries = []
     for launch in case["launches"]:
         try:
@@ -260,13 +261,20 @@ def run_contests(program, emitter, description, unit, contest, prepare=lambda to
                "libraries": {"PyTorch": torch.__version__, "cuDNN": str(torch.backends.cudnn.version())}, "races": []}
         print(f"{run['device']}, driver {run['driver']}, {run['libraries']}"
               + "".join(f", {name.replace('_', ' ')} {value:.3f} TB/s" for name, value in found.items()), flush=True)
+        refused = []  # kernels of ours
         for case in cases:
             if words.only in case["title"]:
-                run["races"].append(contest(torch, driver, words.folder, case, words.rounds, **found))
+                result = contest(torch, driver, words.folder, case, words.rounds, **found)
+                run["races"].append(result)
+                measured = {figure["name"] for figure in result["figures"]}
+                refused += [f"{result['title']}: {launch['name']}" for launch in case["launches"]
+                            if launch["name"] not in measured]
                 torch.cuda.empty_cache()
                 if words.json:  # what there is so far, should a later case fail
                     words.json.write_text(json.dumps(run, indent=1) + "\n")
     wrong = [f"{case['title']}: {figure['name']}" for case in run["races"] for figure in case["figures"]
              if not figure["peer"] and "WRONG" in figure["note"]]
-    if wrong:
-        sys.exit("wrong results: " + "; ".join(wrong))
+    problems = [f"{what}: {'; '.join(names)}" for what, names in (("wrong results", wrong), ("not measured", refused))
+                if names]
+    if problems:
+        sys.exit("\n".join(problems))
