@@ -263,19 +263,39 @@ Subject scaled(const std::string& name, kernels::ScaledGemm options,
   return subject_of("scaled_gemm/" + name, compiled, std::move(runs));
 }
 
+/// Of three groups: 130 deep, empty, 40 deep.
+Subject along_k(const std::string& name, kernels::KGroupedGemm options, int m, int n) {
+  constexpr int k = 3 * 128;
+  const std::vector<int> depths{130, 0, 40};
+  const int groups = static_cast<int>(depths.size()), line = (m + 3) / 4 * 4;
+  options.m = options.n = options.k = 0;
+  const Compiled compiled = compiled_for(kernels::k_grouped_gemm(options), "sm_90a");
+  std::vector<Argument> arguments{scalar(m),       scalar(n),           scalar(k),
+                                  scalar(groups),  elements(m * k),     in(4 * line * k / 128),
+                                  elements(n * k), in(4 * n * k / 128), out(4 * groups * m * n),
+                                  in(4 * groups)};
+  Argument& of_groups = arguments.back();
+  of_groups.contents.resize(of_groups.bytes);
+  std::memcpy(of_groups.contents.data(), depths.data(), of_groups.bytes);
+  return subject_of("k_grouped_gemm/" + name, compiled,
+                    {run_of(compiled, {static_cast<unsigned>(2 * options.cluster)}, arguments)});
+}
+
 std::vector<Subject> scaled_products() {
   using kernels::Grouping;
   const Tile wide{.m = 64, .n = 32, .k = 128, .warps_m = 4, .warps_n = 1};
   const Tile two{.m = 128, .n = 48, .k = 128, .warps_m = 4, .warps_n = 1};
-  return {scaled("dense", {.tile = wide, .stages = 2}, {{72, 72, 656}, {64, 136, 16}}),
-          scaled("blocks_k", {.tile = wide, .blocks_k = 2, .overlap = true, .stages = 2},
-                 {{72, 40, 1168}, {64, 32, 16}}),
-          scaled("cluster", {.tile = two, .stages = 2, .cluster = 2, .share_a = true},
-                 {{136, 200, 656}}),
-          scaled("contiguous", {.grouping = Grouping::contiguous, .tile = wide, .stages = 2},
-                 {{200, 72, 400}}),
-          scaled("masked", {.grouping = Grouping::masked, .tile = wide, .stages = 2},
-                 {{100, 72, 400}})};
+  return {
+      scaled("dense", {.tile = wide, .stages = 2}, {{72, 72, 656}, {64, 136, 16}}),
+      scaled("blocks_k", {.tile = wide, .blocks_k = 2, .overlap = true, .stages = 2},
+             {{72, 40, 1168}, {64, 32, 16}}),
+      scaled("cluster", {.tile = two, .stages = 2, .cluster = 2, .share_a = true},
+             {{136, 200, 656}}),
+      scaled("contiguous", {.grouping = Grouping::contiguous, .tile = wide, .stages = 2},
+             {{200, 72, 400}}),
+      scaled("masked", {.grouping = Grouping::masked, .tile = wide, .stages = 2}, {{100, 72, 400}}),
+      along_k("adds", {.accumulate = true, .tile = wide, .stages = 2}, 72, 72),
+      along_k("cluster", {.tile = two, .stages = 2, .cluster = 2}, 136, 104)};
 }
 
 Subject block_scaled() {
