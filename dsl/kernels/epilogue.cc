@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "tartan/dsl/math.h"
+#include "tartan/dsl/warp.h"
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
 namespace {
@@ -126,11 +127,11 @@ Scalar Finisher::finished(const Scalar& sum, const Others& with) {
   return x;
 }
 
-// To an s32. From 1.5 * 2^23 on, an f32 has no fraction: adding that rounds to nearest even.
+// The number in the low byte. From 1.5 * 2^23 on, an f32 has no fraction: adding that rounds to
+// nearest even, four times as fast as a conversion. NaN becomes the lowest number.
 Scalar Finisher::rounded(const Scalar& x) {
   const Scalar low = c_ == s8 ? -128 : 0, high = c_ == s8 ? 127 : 255;
-  const Scalar far = k_.constant(f32, 12582912);
-  return k_.convert(minimum(maximum(x, low), high) + far - far, s32);
+  return k_.bitcast(minimum(maximum(x, low), high) + k_.constant(f32, 12582912), u32);
 }
 
 Scalar Finisher::converted(const Scalar& x) { return k_.convert(is_byte(c_) ? rounded(x) : x, c_); }
@@ -236,11 +237,12 @@ Fragment Finisher::converted(const FragmentKind& kind, std::span<const Scalar> e
     return k_.fragment(kind, values);
   }
   if (is_byte(c_)) {
-    // maximum(): of NaN, which would become 0, too.
-    const Scalar low = c_ == s8 ? -128 : 0;
-    for (const Scalar& each : elements)
-      values.push_back(k_.instruction("cvt.rni.s32.f32", {maximum(each, low)})[0]);
-    return saturated(kind, values);
+    const auto pair = [&](std::size_t i) {
+      return prmt(rounded(elements[i]), rounded(elements[i + 1]), 0x0040);
+    };
+    for (std::size_t i = 0; i < elements.size(); i += 4)
+      values.push_back(prmt(pair(i), pair(i + 2), 0x5410));
+    return k_.fragment(kind, values);
   }
   for (const Scalar& each : elements) values.push_back(k_.convert(each, c_));
   return k_.pack(kind, values);
