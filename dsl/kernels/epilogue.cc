@@ -241,7 +241,7 @@ Fragment Finisher::converted(const FragmentKind& kind, std::span<const Scalar> e
       return prmt(rounded(elements[i]), rounded(elements[i + 1]), 0x0040);
     };
     for (std::size_t i = 0; i < elements.size(); i += 4)
-      values.push_back(prmt(pair(i), pair(i + 2), 0x5410));
+      values.push_back((pair(i) & 0xFFFF) | pair(i + 2) << 16);
     return k_.fragment(kind, values);
   }
   for (const Scalar& each : elements) values.push_back(k_.convert(each, c_));
