@@ -83,6 +83,9 @@ class Flights {
   std::vector<codegen::Value> copy(codegen::FunctionBuilder& f, Flight& flight, std::size_t first,
                                    std::size_t count);
 
+  /// Commits so far, and how many of those since then are sure to run here.
+  int commits() const { return static_cast<int>(commits_.size()); }
+  int commits_since(int before) const { return newer(before, commits_.size()); }
   bool has_landed(const Flight& flight) const;
   /// Whether the body in which it was made has ended: its values are of no use any more.
   bool is_out_of_scope(const Flight& flight) const { return !is_open(flight.scope); }

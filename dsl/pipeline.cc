@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings of shared memory between copies and products.
 #include "dsl/roles.h"
+#include "dsl/warpgroups.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
@@ -118,7 +119,7 @@ using Ahead = std::function<void(Scalar)>;
 using Use = std::function<void(Scalar, Scalar, const std::function<void()>&)>;
 
 void describe(Builder& k, KernelState& state, int stages, const Scalar& count, const Fill& fill,
-              const Ahead& ahead, const Use& use, Here at, bool peeled) {
+              const Ahead& ahead, const Use& use, Here at, bool peeled, bool in_turn = false) {
   state.at(at);
   if (!state.has_body(fill && use, "a pipeline")) return;
   constexpr int most = 256;
@@ -127,12 +128,15 @@ void describe(Builder& k, KernelState& state, int stages, const Scalar& count, c
         "operand-count"_rule,
         fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
   const detail::RoleState& roles = state.roles;
-  const int number = roles.current == detail::Role::all ? state.stages.begin_pipeline()
+  detail::CommonRing* const common = in_turn ? detail::next_ring(state, stages) : nullptr;
+  if (in_turn && !common) return;
+  const int number = common ? detail::StageChecks::role_pipeline(common->pipeline)
+                     : roles.current == detail::Role::all ? state.stages.begin_pipeline()
                      : roles.current == detail::Role::consumer
                          ? detail::StageChecks::role_pipeline(roles.pipelines.size())
                          : detail::StageChecks::role_pipeline(roles.next);
   const detail::Stages ring{stages, count, fill, ahead, use, at, number, state.conditions, peeled};
-  if (roles.current != detail::Role::all) detail::role_pipeline(state, ring);
+  if (roles.current != detail::Role::all) detail::role_pipeline(state, ring, common);
   else CommonPipeline(k, state, ring).run();
 }
 
@@ -154,6 +158,19 @@ void Builder::pipeline(int stages, const Scalar& count,
                        const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
                        Here at) {
   describe(*this, *state_, stages, count, fill, ahead, use, at, false);
+}
+
+void detail::pipeline_in_turn(Builder& k, int stages, const Scalar& count,
+                              const std::function<void(Scalar, Scalar)>& fill,
+                              const std::function<void(Scalar, Scalar)>& use, Here at) {
+  KernelState& state = *state_of(k.constant(u32, 0, at));
+  state.at(at);
+  if (!state.has_body(use != nullptr, "a pipeline") || !may_take_turns(state, "pipeline_in_turn()"))
+    return;
+  describe(
+      k, state, stages, count, fill, nullptr,
+      [&](Scalar t, Scalar stage, const std::function<void()>&) { use(t, stage); }, at, false,
+      true);
 }
 
 void detail::peeled_pipeline(Builder& k, int stages, const Scalar& count, const Fill& fill,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,14 @@ struct Turns {
   Place place;
 };
 
+struct Production;
+
+/// A ring of stages that warpgroups have in common, see Builder::pipeline_in_turn().
+struct CommonRing {
+  std::size_t pipeline = 0;
+  std::shared_ptr<Production> producer = {};  // from the first body on that it fills
+};
+
 constexpr int warpgroup_threads = 128;
 
 struct RoleState {
@@ -49,6 +58,8 @@ struct RoleState {
   int warpgroups = 0;                         // that have bodies of their own; 0: none has
   std::vector<Turns> turns;                   // by the order in the body
   std::size_t first_turn = 0, next_turn = 0;  // of this warpgroups(); that its body reaches
+  std::vector<CommonRing> rings;              // of this warpgroups()
+  std::size_t next_ring = 0;                  // that its body reaches
   int last_named = 0;                         // the largest number of the user's named barriers
   bool divided = false;                       // into roles
   bool consumers_wait = false;                // by griddepcontrol_wait()

@@ -10,6 +10,7 @@
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/operations.h"
+#include "dsl/role_ring.h"
 #include "dsl/scalars.h"
 #include "dsl/warpgroups.h"
 #include "tartan/dsl/builder.h"
@@ -18,75 +19,6 @@
 namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
-
-constexpr std::int64_t mbarrier_bytes = 8;
-
-codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Scalar& stage) {
-  return state.f().offset(first, state.value(stage * mbarrier_bytes, u32));
-}
-
-// The position of a role in a ring: the stage, and the parity of the phase that it waits for.
-class Cursor {
- public:
-  Cursor(Builder& k, KernelState& state, const Stages& stages)
-      : state_(state), stages_(stages.stages) {
-    // The role may run the pipeline several times: the ring continues where it was.
-    state.f().at_mark(state.roles.begin, [&] {
-      stage_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
-      parity_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
-    });
-  }
-
-  Scalar stage() const { return *stage_; }
-  codegen::Pointer of(codegen::Pointer first) const { return barrier_of(state_, first, stage()); }
-  codegen::Value parity() const { return state_.value(*parity_, u32); }
-  codegen::Value other_parity() const { return state_.value(Scalar(*parity_) ^ 1, u32); }
-
-  void advance() {
-    const Scalar now = *stage_, last = now == stages_ - 1;
-    *parity_ = select(last, Scalar(*parity_) ^ 1, *parity_);
-    *stage_ = select(last, 0, now + 1);
-  }
-
- private:
-  KernelState& state_;
-  int stages_;
-  std::optional<ScalarVariable> stage_, parity_;
-};
-
-// Consumers release a stage. Every thread arrives, which releases what it has read; if only MMAs
-// read, one lane arrives for its warp, and also beside wgmma, whose warps are converged: there a
-// barrier of the warp orders what its threads have read, and a predicate takes the place of a
-// branch, below which LLVM would move arithmetic that belongs above the next product. With
-// multicast, they arrive at the barriers of all blocks of the cluster; the producers decide whether
-// that is so.
-void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
-                   const std::source_location& at) {
-  codegen::FunctionBuilder& f = state.f();
-  const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
-  const int blocks = pipeline.shared_by_cluster ? state.config.options.cluster : 1;
-  const bool by_warp = pipeline.threads_read && state.fill.read_by_wgmma;
-  pipeline.empty_arrivals =
-      blocks * thread_count(state) / (pipeline.threads_read && !by_warp ? 1 : 32);
-  if (by_warp) {
-    f.warp_sync();
-    const codegen::Value arrives = state.value(k.lane(at) < blocks);
-    if (blocks == 1) f.mbarrier_arrive_if(arrives, barrier);
-    else
-      f.mbarrier_arrive_if(arrives, barrier,
-                           state.value(select(k.lane(at) < blocks, k.lane(at), 0)));
-  } else if (blocks == 1) {
-    if (pipeline.threads_read) f.mbarrier_arrive(barrier);
-    else
-      k.when(
-          k.lane(at) == 0, [&] { f.mbarrier_arrive(barrier); }, at);
-  } else if (pipeline.threads_read) {
-    for (int block = 0; block < blocks; ++block) f.mbarrier_arrive(barrier, f.constant(u32, block));
-  } else {
-    k.when(
-        k.lane(at) < blocks, [&] { f.mbarrier_arrive(barrier, lane_index(state)); }, at);
-  }
-}
 
 // A consumer's side of one pipeline.
 class Consumption {
@@ -97,12 +29,7 @@ class Consumption {
         at_(stages.at),
         number_(state.roles.pipelines.size()),
         cursor_(k, state, stages) {
-    RolePipeline pipeline{.stages = stages.stages};
-    const std::int64_t bytes = stages.stages * mbarrier_bytes;
-    pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"), 2 * bytes);
-    pipeline.empty = state.f().offset(pipeline.full, bytes);
-    state.roles.pipelines.push_back(pipeline);
-    state.fill.read_by_threads = false;
+    add_pipeline(state, stages.stages);
   }
 
   Scalar stage() const { return cursor_.stage(); }
@@ -117,12 +44,7 @@ class Consumption {
     // MMAs whose results are not used yet may still be reading. Leaving them in flight and
     // releasing the stage one iteration later was 1 to 4 percent slower on an H100.
     if (!state_.flights.all_landed()) land_all(state_);
-    RolePipeline& pipeline = state_.roles.pipelines[number_];
-    const Scalar stage = cursor_.stage();
-    pipeline.threads_read = state_.fill.read_by_threads;
-    if (state_.config.options.cluster > 1 && state_.config.has_tma())
-      pipeline.releases.emplace_back(state_.f().mark(), state_.value(stage, u32));
-    else release_stage(k_, state_, pipeline, stage, at_);
+    leave_stage(k_, state_, number_, cursor_.stage(), at_);
     cursor_.advance();
   }
 
@@ -251,19 +173,62 @@ int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
   return arrivals;
 }
 
-void produce(Builder& k, KernelState& state, const Stages& stages) {
-  if (state.roles.next >= state.roles.pipelines.size()) return;  // reported by the consumers
-  RolePipeline& pipeline = state.roles.pipelines[state.roles.next++];
+// What is known only when the filling is described: who releases the stages how, and which
+// producers have work.
+void finish_production(Builder& k, KernelState& state, const Stages& stages, RolePipeline& pipeline,
+                       const std::shared_ptr<Production>& production) {
+  codegen::FunctionBuilder& f = state.f();
+  pipeline.shared_by_cluster = state.fill.by_cluster;
+  state.roles.current = Role::consumer;
+  for (const auto& [mark, released] : pipeline.releases)
+    f.at_mark(mark, [&, stage = state.scalar(released)] {
+      release_stage(k, state, pipeline, stage, stages.at);
+    });
+  state.roles.current = Role::producer;
+  state.at(stages.at);
+  if (pipeline.shared_by_cluster)
+    state.roles.drains.emplace_back(
+        [&state, &f, production, at = stages.at, empty = pipeline.empty, count = stages.stages] {
+          Builder builder(state.shared_from_this());
+          const auto wait = [&](const Scalar&) {
+            f.mbarrier_wait(production->cursor.of(empty), production->cursor.other_parity());
+            production->cursor.advance();
+          };
+          builder.when(
+              thread_index(state) < *production->busy, [&] { builder.loop(0, count, 1, wait, at); },
+              at);
+        });
+  if (pipeline.full_arrivals == 0)
+    state.log.report("kernel-option"_rule,
+                     "the fill callback writes no shared memory, so consumers would wait forever; "
+                     "copy() to a ring");
+  if (pipeline.full_arrivals == 1)
+    f.at_mark(state.roles.begin, [&] {
+      const Scalar own = thread_index(state);
+      *production->busy = select(state.scalar(tma_issuer(state)), own + 1, 0);
+    });
+}
+
+// `ring`: what warpgroups have in common; only the first of them begins it.
+void produce(Builder& k, KernelState& state, const Stages& stages, CommonRing* ring) {
+  const bool begins = !ring || !ring->producer;
+  if (begins && state.roles.next >= state.roles.pipelines.size()) return;  // consumers reported it
+  const std::size_t number = begins ? state.roles.next++ : ring->pipeline,
+                    next = std::exchange(state.roles.next, number + 1);
+  RolePipeline& pipeline = state.roles.pipelines[number];
   codegen::FunctionBuilder& f = state.f();
   const bool muted = f.mute(false);
-  const auto shared_cursor = std::make_shared<Cursor>(k, state, stages);
-  Cursor& cursor = *shared_cursor;
+  const auto production =
+      begins ? std::make_shared<Production>(Cursor(k, state, stages)) : ring->producer;
+  if (ring) ring->producer = production;
+  Cursor& cursor = production->cursor;
   // Which producers have work is known only below: all, or the lane that issues TMA copies. Others
   // must not wait with it: nobody waits for them, so they could miss a phase.
-  const Scalar all = k.constant(u32, thread_count(state), stages.at);
-  const auto shared_busy = std::make_shared<std::optional<ScalarVariable>>();
-  std::optional<ScalarVariable>& busy = *shared_busy;
-  f.at_mark(state.roles.begin, [&] { busy = k.variable(all, stages.at); });
+  std::optional<ScalarVariable>& busy = production->busy;
+  if (begins) {
+    const Scalar all = k.constant(u32, thread_count(state), stages.at);
+    f.at_mark(state.roles.begin, [&] { busy = k.variable(all, stages.at); });
+  }
   state.fill.starts_tma = tma_issuer(state);
   state.fill.plain = state.fill.by_threads = state.fill.by_cluster = false;
   state.fill.tma_bytes = 0;
@@ -277,38 +242,12 @@ void produce(Builder& k, KernelState& state, const Stages& stages) {
     cursor.advance();
   };
   const auto produce_all = [&] {
-    if (!fill_waits(state, stages)) return k.loop(0, stages.count, 1, step, stages.at);
+    if (ring || !fill_waits(state, stages)) return k.loop(0, stages.count, 1, step, stages.at);
     pipeline.full_arrivals = produce_in_parts(k, state, stages, pipeline, cursor);
   };
   k.when(thread_index(state) < *busy, produce_all, stages.at);
-  pipeline.shared_by_cluster = state.fill.by_cluster;
-  state.roles.current = Role::consumer;
-  for (const auto& [mark, released] : pipeline.releases)
-    f.at_mark(mark, [&, stage = state.scalar(released)] {
-      release_stage(k, state, pipeline, stage, stages.at);
-    });
-  state.roles.current = Role::producer;
-  state.at(stages.at);
-  if (pipeline.shared_by_cluster)
-    state.roles.drains.emplace_back([&state, &f, shared_cursor, shared_busy, at = stages.at,
-                                     empty = pipeline.empty, count = stages.stages] {
-      Builder builder(state.shared_from_this());
-      const auto wait = [&](const Scalar&) {
-        f.mbarrier_wait(shared_cursor->of(empty), shared_cursor->other_parity());
-        shared_cursor->advance();
-      };
-      builder.when(
-          thread_index(state) < **shared_busy, [&] { builder.loop(0, count, 1, wait, at); }, at);
-    });
-  if (pipeline.full_arrivals == 0)
-    state.log.report("kernel-option"_rule,
-                     "the fill callback writes no shared memory, so consumers would wait forever; "
-                     "copy() to a ring");
-  if (pipeline.full_arrivals == 1)
-    f.at_mark(state.roles.begin, [&] {
-      const Scalar own = thread_index(state);
-      *busy = select(state.scalar(tma_issuer(state)), own + 1, 0);
-    });
+  state.roles.next = next;
+  if (begins) finish_production(k, state, stages, pipeline, production);
   state.fill.starts_tma = {};
   f.mute(muted);
 }
@@ -405,15 +344,16 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
   if (!left) leave();
 }
 
-void role_pipeline(KernelState& state, const Stages& stages) {
+void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring) {
   if (state.roles.in_stage)
     return state.log.report(
         "kernel-option"_rule,
         "pipeline inside another pipeline's stage: producer warps never reach it; "
         "run them one after the other, or fill both rings in one stage");
   Builder k(state.shared_from_this());
-  if (state.roles.current == Role::consumer) consume(k, state, stages);
-  else produce(k, state, stages);
+  if (state.roles.current == Role::producer) produce(k, state, stages, ring);
+  else if (ring) consume_in_turn(k, state, stages, *ring);
+  else consume(k, state, stages);
 }
 
 }  // namespace detail

@@ -58,7 +58,7 @@ void peeled_pipeline(
 /// it wait. False anywhere else.
 bool divides_fill(KernelState& state);
 
-/// This role's part of a pipeline, inside Builder::roles().
-void role_pipeline(KernelState& state, const Stages& stages);
+/// This role's part of a pipeline, inside Builder::roles(). `ring`: that warpgroups have in common.
+void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring = nullptr);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "compiler/support/counted.h"
+#include "dsl/fragments.h"
 #include "dsl/indices.h"
-#include "dsl/roles.h"
+#include "dsl/role_ring.h"
 #include "dsl/scalars.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
@@ -15,7 +16,6 @@ namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
-constexpr std::int64_t mbarrier_bytes = 8;
 constexpr int warps_of_warpgroup = warpgroup_threads / 32;
 
 bool can_divide(KernelState& state) {
@@ -44,7 +44,7 @@ bool can_divide(KernelState& state) {
 
 // The body of one of them. Producers pass through all, in turn.
 void describe(KernelState& state, int warpgroup, const std::function<void()>& body) {
-  state.roles.next_turn = 0;
+  state.roles.next_turn = state.roles.next_ring = 0;
   if (state.roles.current == Role::producer) return body();
   codegen::FunctionBuilder& f = state.f();
   const BeforeBody before = state.flights.before_body(f, false);
@@ -113,6 +113,92 @@ void check_turns(KernelState& state) {
 
 }  // namespace
 
+bool may_take_turns(KernelState& state, std::string_view call) {
+  const auto refused = [&](std::string_view why) {
+    state.log.report("wrong-role"_rule, fmt::format("{} {}", call, why));
+    return false;
+  };
+  if (state.roles.warpgroup < 0)
+    return refused("outside of warpgroups(): warpgroups take turns in the body that each has");
+  if (state.roles.current == Role::all)
+    return refused("outside of roles(): its mbarriers need sm_80 and KernelOptions::producers");
+  return true;
+}
+
+CommonRing* next_ring(KernelState& state, int stages) {
+  RoleState& roles = state.roles;
+  const std::size_t number = roles.next_ring++;
+  if (number == roles.rings.size() && roles.warpgroup == 0) {
+    const bool produces = roles.current == Role::producer;
+    return &roles.rings.emplace_back(produces ? roles.next : roles.pipelines.size());
+  }
+  if (number >= roles.rings.size()) {
+    state.log.report("operand-count"_rule,
+                     fmt::format("pipeline_in_turn(): warpgroup {} has more of them than warpgroup "
+                                 "0; each needs as many",
+                                 roles.warpgroup));
+    return nullptr;
+  }
+  CommonRing& ring = roles.rings[number];
+  const int first =
+      ring.pipeline < roles.pipelines.size() ? roles.pipelines[ring.pipeline].stages : stages;
+  if (stages == first) return &ring;
+  state.log.report(
+      "operand-count"_rule,
+      fmt::format("pipeline_in_turn(): warpgroup {} has {} stages, warpgroup 0 has {}; "
+                  "they have one ring",
+                  roles.warpgroup, stages, first));
+  return nullptr;
+}
+
+// With products in flight, a stage is left when those of the next one have been issued and its own
+// are done, so that the tensor cores never wait for this warpgroup; and the turn passes on before
+// the last ones are done.
+void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const CommonRing& ring) {
+  RoleState& roles = state.roles;
+  codegen::FunctionBuilder& f = state.f();
+  const Turns* turns = next_turns(state);
+  if (!turns) return;
+  if (roles.warpgroup == 0) add_pipeline(state, stages.stages);
+  Turn turn(k, state, *turns, stages.at);
+  Cursor cursor(k, state, stages);
+  // Stages of the others' turns since this one's last.
+  std::optional<ScalarVariable> others;
+  f.at_mark(roles.begin, [&] { others = k.variable(k.constant(u32, roles.warpgroup), stages.at); });
+  cursor.skip(*others * k.convert(stages.count, u32, stages.at));
+  *others = roles.warpgroups - 1;
+  ScalarVariable leaving = k.variable(cursor.stage(), stages.at);
+  const auto leave = [&] {
+    const Scalar stage = leaving;
+    leave_stage(k, state, ring.pipeline, stage, stages.at);
+    leaving = select(stage == stages.stages - 1, 0, stage + 1);
+  };
+  bool one_behind = false;
+  turn.wait();
+  each_step(k, stages, [&](const Scalar& t) {
+    state.at(stages.at);
+    f.mbarrier_wait(cursor.of(roles.pipelines[ring.pipeline].full), cursor.parity());
+    const int before = state.flights.commits();
+    use_stage(state, stages, t, cursor.stage(), [&] {
+      state.at(stages.at);
+      const int flying = state.flights.all_landed() ? 0 : state.flights.commits_since(before);
+      one_behind = flying > 0 && stages.stages > 1;
+      if (!one_behind) {
+        if (!state.flights.all_landed()) land_all(state);
+        leave();
+      } else {
+        (void)f.warpgroup_wait(flying, {}, {});
+        k.when(t > 0, leave, stages.at);
+      }
+      cursor.advance();
+    });
+  });
+  turn.pass_on(k, stages.at);
+  if (!one_behind) return;
+  land_all(state);
+  k.when(Scalar(0) < stages.count, leave, stages.at);
+}
+
 void init_turns(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
   for (const Turns& each : state.roles.turns)
@@ -138,6 +224,7 @@ void Builder::warpgroups(const std::function<void(int)>& body, Here at) {
   if (!state.has_body(body != nullptr, "warpgroups()") || !detail::can_divide(state)) return;
   detail::RoleState& roles = state.roles;
   roles.warpgroups = state.config.options.block / detail::warpgroup_threads;
+  roles.rings.clear();
   if (!detail::is_free_barrier(state, 0)) return;
   if (roles.current != detail::Role::producer) {
     state.log.choose("warpgroups",
@@ -159,14 +246,7 @@ void Builder::in_turn(const std::function<void()>& body, Here at) {
   state_->at(at);
   detail::KernelState& state = *state_;
   if (!state.has_body(body != nullptr, "in_turn()")) return;
-  if (state.roles.warpgroup < 0)
-    return state.log.report("wrong-role"_rule,
-                            "in_turn() outside of warpgroups(): warpgroups take turns in the body "
-                            "that each has");
-  if (state.roles.current == detail::Role::all)
-    return state.log.report(
-        "wrong-role"_rule,
-        "in_turn() outside of roles(): its mbarriers need sm_80 and KernelOptions::producers");
+  if (!detail::may_take_turns(state, "in_turn()")) return;
   if (state.roles.current == detail::Role::producer) return body();
   const detail::Turns* turns = detail::next_turns(state);
   if (!turns) return;

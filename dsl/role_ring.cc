@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/role_ring.h"
+
+#include "dsl/indices.h"
+#include "dsl/scalars.h"
+#include "tartan/dsl/math.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+namespace {
+
+codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Scalar& stage) {
+  return state.f().offset(first, state.value(stage * mbarrier_bytes, u32));
+}
+
+}  // namespace
+
+Cursor::Cursor(Builder& k, KernelState& state, const Stages& stages)
+    : state_(state), stages_(stages.stages) {
+  // The role may run the pipeline several times: the ring continues where it was.
+  state.f().at_mark(state.roles.begin, [&] {
+    stage_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
+    parity_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
+  });
+}
+
+codegen::Pointer Cursor::of(codegen::Pointer first) const {
+  return barrier_of(state_, first, stage());
+}
+codegen::Value Cursor::parity() const { return state_.value(*parity_, u32); }
+codegen::Value Cursor::other_parity() const { return state_.value(Scalar(*parity_) ^ 1, u32); }
+
+void Cursor::advance() {
+  const Scalar now = *stage_, last = now == stages_ - 1;
+  *parity_ = select(last, Scalar(*parity_) ^ 1, *parity_);
+  *stage_ = select(last, 0, now + 1);
+}
+
+void Cursor::skip(const Scalar& count) {
+  const Scalar to = Scalar(*stage_) + count;
+  *parity_ = Scalar(*parity_) ^ (to / stages_ & 1);
+  *stage_ = to % stages_;
+}
+
+void add_pipeline(KernelState& state, int stages) {
+  RolePipeline pipeline{.stages = stages};
+  const std::int64_t bytes = stages * mbarrier_bytes;
+  pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"), 2 * bytes);
+  pipeline.empty = state.f().offset(pipeline.full, bytes);
+  state.roles.pipelines.push_back(pipeline);
+  state.fill.read_by_threads = false;
+}
+
+void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
+                   const std::source_location& at) {
+  codegen::FunctionBuilder& f = state.f();
+  const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
+  const int blocks = pipeline.shared_by_cluster ? state.config.options.cluster : 1;
+  const bool by_warp = pipeline.threads_read && state.fill.read_by_wgmma;
+  pipeline.empty_arrivals =
+      blocks * thread_count(state) / (pipeline.threads_read && !by_warp ? 1 : 32);
+  if (by_warp) {
+    f.warp_sync();
+    const codegen::Value arrives = state.value(k.lane(at) < blocks);
+    if (blocks == 1) f.mbarrier_arrive_if(arrives, barrier);
+    else
+      f.mbarrier_arrive_if(arrives, barrier,
+                           state.value(select(k.lane(at) < blocks, k.lane(at), 0)));
+  } else if (blocks == 1) {
+    if (pipeline.threads_read) f.mbarrier_arrive(barrier);
+    else
+      k.when(
+          k.lane(at) == 0, [&] { f.mbarrier_arrive(barrier); }, at);
+  } else if (pipeline.threads_read) {
+    for (int block = 0; block < blocks; ++block) f.mbarrier_arrive(barrier, f.constant(u32, block));
+  } else {
+    k.when(
+        k.lane(at) < blocks, [&] { f.mbarrier_arrive(barrier, lane_index(state)); }, at);
+  }
+}
+
+void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scalar& stage,
+                 const std::source_location& at) {
+  RolePipeline& pipeline = state.roles.pipelines[number];
+  pipeline.threads_read = state.fill.read_by_threads;
+  if (state.config.options.cluster > 1 && state.config.has_tma())
+    pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
+  else release_stage(k, state, pipeline, stage, at);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

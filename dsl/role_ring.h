@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/role_ring.h - a ring of stages between producers and consumers: where a role is in it, and
+// how consumers release a stage. Not installed.
+#pragma once
+
+#include <optional>
+#include <source_location>
+
+#include "dsl/roles.h"
+#include "tartan/dsl/builder.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+constexpr std::int64_t mbarrier_bytes = 8;
+
+/// The position of a role in a ring: the stage, and the parity of the phase that it waits for.
+class Cursor {
+ public:
+  Cursor(Builder& k, KernelState& state, const Stages& stages);
+
+  Scalar stage() const { return *stage_; }
+  codegen::Pointer of(codegen::Pointer first) const;
+  codegen::Value parity() const;
+  codegen::Value other_parity() const;
+  void advance();
+  /// By so many stages.
+  void skip(const Scalar& count);
+
+ private:
+  KernelState& state_;
+  int stages_;
+  std::optional<ScalarVariable> stage_, parity_;
+};
+
+/// A producer's side of one pipeline.
+struct Production {
+  explicit Production(Cursor at) : cursor(std::move(at)) {}
+  Cursor cursor;
+  std::optional<ScalarVariable> busy = {};  // so many threads have work
+};
+
+/// Declares the mbarriers of a pipeline, the last one from then on.
+void add_pipeline(KernelState& state, int stages);
+
+/// Consumers release a stage. Every thread arrives, which releases what it has read; if only MMAs
+/// read, one lane arrives for its warp, and also beside wgmma, whose warps are converged: there a
+/// barrier of the warp orders what its threads have read, and a predicate takes the place of a
+/// branch, below which LLVM would move arithmetic that belongs above the next product. With
+/// multicast, they arrive at the barriers of all blocks of the cluster; the producers decide
+/// whether that is so.
+void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
+                   const std::source_location& at);
+
+/// The same at once, or where it is known whether blocks fill each other's stages.
+void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Scalar& stage,
+                 const std::source_location& at);
+
+}  // namespace tartan::inline TARTAN_ABI::detail
