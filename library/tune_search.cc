@@ -165,6 +165,7 @@ std::string text_of(const Gemm& options) {
   add("cluster-columns", options.cluster_columns, 1);
   add("group", options.group, Gemm{}.group), add("splits", options.splits, 1);
   add("stream-blocks", options.stream_blocks, 0), add("cluster-splits", options.cluster_splits, 1);
+  add("products", tile.products, 1);
   if (options.swap) out += " --swap";
   if (options.persistent) out += " --persistent";
   return out;

@@ -31,6 +31,8 @@ constexpr Option options[] = {
      "=N blocks that share all steps (stream-K), added up by a second launch"},
     {"warps_k", [](Config& c, int value) { c.gemm.tile.warps_k = value; },
      "=N times as many warps, which divide the k of a tile"},
+    {"products", [](Config& c, int value) { c.gemm.tile.products = value; },
+     "=N warpgroups that compute tiles in turn; with :persistent"},
     {"promote", [](Config& c, int value) { c.gemm.promote = value; },
      "=N steps after which sums are added to others in full f32"},
     {"cluster", [](Config& c, int value) { c.gemm.cluster = value; },
@@ -150,6 +152,7 @@ std::string config_text(const kernels::Gemm& gemm) {
   add("cluster_columns", gemm.cluster_columns, 1);
   add("splits", gemm.splits, 1), add("stream", gemm.stream_blocks, 0);
   add("cluster_splits", gemm.cluster_splits, 1), add("warps_k", gemm.tile.warps_k, 1);
+  add("products", gemm.tile.products, 1);
   if (gemm.swap) out += ":swap";
   return out;
 }

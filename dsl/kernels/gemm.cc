@@ -101,7 +101,7 @@ static Kernel described_gemm(const Gemm& options) {
     const Type in_a = spread ? mma.stored_a() : turned.a, in_b = spread ? mma.stored_b() : turned.b;
     auto sA = k.shared("sA", in_a, mma.shared_a(options.stages, turned.a_major));
     auto sB = k.shared("sB", in_b, mma.shared_b(options.stages, turned.b_major));
-    FirstStep first = mma.first_step(sA[0], sB[0]);
+    FirstStep first = tile.products > 1 ? FirstStep() : mma.first_step(sA[0], sB[0]);
     detail::GemmTiles tiles(k, options, mma, options.swap ? n : m, options.swap ? m : n, depth);
     if (options.batched) {
       A = A.matrix(k.block_z(), stride_a);

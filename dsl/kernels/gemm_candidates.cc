@@ -11,6 +11,7 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
+using kernels::Epilogue;
 using kernels::Gemm;
 
 namespace {
@@ -40,6 +41,7 @@ class Collector {
   std::vector<Gemm> all() {
     if (warpgroups_ && by_boxes_) by_swap();
     if (warpgroups_) by_warpgroups();
+    if (warpgroups_ && by_boxes_) by_turns();
     if (warpgroups_ && by_boxes_) by_swapped_columns();
     by_warps();
     for (Gemm& each : out_) beside_each_other(each);
@@ -138,6 +140,42 @@ class Collector {
             for (const int producers : {4, 8})
               if (copies_quickly(tile, producers)) shape(tile, producers);
         }
+  }
+
+  // Two warpgroups that compute tiles in turn, on one ring: of sums so short that storing C takes a
+  // large part of the time. Not in clusters, which made them slower.
+  void by_turns() {
+    constexpr int longest = 4096, narrowest = 96;  // bytes of a row; columns
+    const Gemm& of = options_;
+    // Beside wider tiles, epilogues have too few registers for what they read.
+    const Epilogue& epilogue = of.epilogue;
+    const bool matrices = epilogue.beta || epilogue.residual,
+               vectors = epilogue.row_scales || epilogue.column_scales || epilogue.bias;
+    if (matrices && epilogue.row_scales) return;
+    const int widest = matrices || vectors ? 112 : 208;
+    if (of.k < 1 || of.k > longest * 8 / bits(of.a)) return;
+    if (of.m < 1 || of.n < 1 || of.splits != 1 || of.stream_blocks != 0) return;
+    for (int n = widest; n >= narrowest; n -= 16) {
+      const Tile tile{
+          .m = 128, .n = n, .k = line_elements(of), .warps_m = 4, .warps_n = 1, .products = 2};
+      if (!fits(tile) || wasteful(tile)) continue;
+      Gemm each = of;
+      each.tile = tile, each.producers = 4, each.persistent = true;
+      each.stages = stages_in_turn(each);
+      each.group = of.m <= 16 * tile.m ? 16 : 8;
+      if (each.tiles(of.m, of.n) > gpu_.multiprocessors && by_wgmma(each, target_) &&
+          runs(each, target_))
+        out_.push_back(each);
+    }
+  }
+
+  // Two boxes of C for each warp, or one, where that leaves room for a fifth stage.
+  int stages_in_turn(const Gemm& each) const {
+    constexpr int boxes = 16 << 10, barriers = 1024, wanted = 5;
+    const Tile& tile = each.tile;
+    const int stage = (tile.m + tile.n) * tile.k * bits(each.a) / 8,
+              room = arch_->shared_bytes - barriers - boxes;
+    return std::max((room - boxes) / stage, std::min(room / stage, wanted));
   }
 
   // Producers that issue each copy themselves: more copies of an operand than a loop unrolls take

@@ -171,7 +171,9 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
   // Of few columns, several CTAs of a multiprocessor hide that.
-  const bool alone = groups == 1 && tile.n > 16;
+  // Of few columns, several CTAs of a multiprocessor hide that. Warpgroups that compute tiles in
+  // turn leave their products in flight.
+  const bool alone = groups == 1 && tile.n > 16 && tile.products == 1;
   wait = wgmma               ? (alone ? c.wgmma_alone : c.wgmma_wait / groups)
          : options.producers ? c.producer_wait
                              : c.mma_wait;
@@ -185,7 +187,8 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const bool lanes = !options.producers || partial || c_line % 16 != 0 || target.arch.sm < 90;
   // Through shared memory; of a transpose, only elements of 16 bits.
   const bool scattered = swapped && (lanes || bits(options.c) != 16);
-  epilogue = c.epilogue + c.convert * accumulators(options) +
+  const double convert = tile.products > 1 ? c.turn_convert : c.convert;
+  epilogue = c.epilogue + convert * accumulators(options) +
              c_bytes / (scattered ? c.store_swapped
                         : lanes   ? c.store_lanes
                                   : c.store);
@@ -237,6 +240,12 @@ double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow
     const double blocks = options.persistent_blocks(static_cast<int>(work.m),
                                                     static_cast<int>(work.n), gpu.multiprocessors);
     const double each = up(work.tiles, blocks), step = step_cycles(work, 1);
+    // Warpgroups in turn store while others multiply.
+    if (const int products = options.tile.products; products > 1) {
+      const double multiplied = work.steps * step + c.turn;
+      return begin + work.epilogue +
+             each * std::max(multiplied, (multiplied + work.epilogue) / products);
+    }
     return begin + each * work.steps * step +
            (each - 1) * (c.between + work.epilogue - c.epilogue) + work.epilogue;
   }

@@ -47,6 +47,8 @@ struct GemmConstants {
   double store_swapped = 17.19;  // the same of a transpose whose elements lanes store
   double store_lanes = 19.58;    // the same where lanes store their elements
   double between = 191.8;        // of a persistent CTA, between two tiles
+  double turn = 100;             // of a tile of warpgroups in turn, until the next one multiplies
+  double turn_convert = 11;      // of each accumulator, where one warpgroup at a time converts
   double wgmma_wait = 13.73;     // of a k-tile: a warpgroup that waits for its own products
   double wgmma_alone = 110;      // the same of a CTA's only warpgroup, whose waits nothing hides
   double mma_wait = 20.59;       // the same for mma.sync, without producers

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "dsl/warpgroups.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
@@ -48,7 +49,8 @@ bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Sca
 
 bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
   const bool whole = options.splits == 1 && options.stream_blocks == 0;
-  const int apart = options.cluster_splits;
+  const int apart = options.cluster_splits,
+            group = options.tile.threads() / 32 / std::max(options.tile.products, 1);
   const std::int64_t tile = std::max(options.tile.m, 1),
                      rows = ceil_div(m.constant().value_or(0), tile).constant().value_or(0) * tile;
   return k.require(options.splits >= 1 && options.splits <= most_splits,
@@ -82,6 +84,13 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
              k.require(apart == 1 || options.cluster == 1,
                        "cluster_splits requires cluster = 1: the CTAs of its clusters share a tile "
                        "of C, not of B") &
+             k.require(options.tile.products == 1 || (options.persistent && options.producers > 0),
+                       fmt::format("tile.products = {}: warpgroups that compute tiles in turn "
+                                   "require persistent and producers",
+                                   options.tile.products)) &
+             k.require(options.tile.products == 1 || group == 4,
+                       fmt::format("tile.products = {}: expected 4 warps of a warpgroup, found {}",
+                                   options.tile.products, group)) &
              k.require(whole || !options.swap,
                        "split-K and stream-K with a workspace are unsupported with swap; use "
                        "cluster_splits") &
@@ -170,12 +179,14 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
   auto sum = mma_.accumulator();
   std::optional<Accumulator> part;
   if (options_.promote > 1) part = mma_.accumulator();
-  k_.pipeline(
-      options_.stages, count,
-      [&](Scalar t, Scalar stage) { operands.fill(row, col, first + t, stage); }, operands.ahead,
-      [&](Scalar t, Scalar stage, const Operands::Next& next) {
-        add_step(operands, sum, part, t, stage, next);
-      });
+  const auto fill = [&](Scalar t, Scalar stage) { operands.fill(row, col, first + t, stage); };
+  const auto use = [&](Scalar t, Scalar stage, const Operands::Next& next) {
+    add_step(operands, sum, part, t, stage, next);
+  };
+  if (tile_.products > 1)
+    tartan::detail::pipeline_in_turn(k_, options_.stages, count, fill,
+                                     [&](Scalar t, Scalar stage) { use(t, stage, [] {}); });
+  else k_.pipeline(options_.stages, count, fill, operands.ahead, use);
   if (part) sum = sum + *part;
   return mma_.sum(sum);
 }
@@ -258,6 +269,17 @@ void GemmTiles::part_by_rank(const Operands& operands) {
   else store();
 }
 
+// Ping-pong: each warpgroup computes every other tile of the CTA, so that the epilogue of one runs
+// beside the products of the next.
+void GemmTiles::tiles_in_turn(const std::function<void(Scalar row, Scalar col)>& whole_tile) {
+  auto turn = k_.variable(k_.constant(u32, 0));
+  const auto tile = [&](const Scalar& row, const Scalar& col) {
+    k_.warpgroups([&](int w) { k_.when(turn == w, [&] { whole_tile(row, col); }); });
+    turn = (turn + 1) % tile_.products;
+  };
+  k_.each_tile(m_, n_, tile_, tile, options_.group);
+}
+
 void GemmTiles::compute(const Operands& operands) {
   if (!possible_) return;
   const auto whole_tile = [&](const Scalar& row, const Scalar& col) {
@@ -271,6 +293,7 @@ void GemmTiles::compute(const Operands& operands) {
       return k_.stream_tiles(
           m_, n_, tile_, units_each(steps_),
           [&](const TileWork& work) { part_of_tile(operands, work); }, options_.group);
+    if (tile_.products > 1) return tiles_in_turn(whole_tile);
     if (options_.persistent) return k_.each_tile(m_, n_, tile_, whole_tile, options_.group);
     if (options_.cluster_splits > 1) return part_by_rank(operands);
     auto [row, col] = k_.block_tile(m_, n_, tile_, options_.group);

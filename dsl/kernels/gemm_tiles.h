@@ -90,6 +90,7 @@ class GemmTiles {
   void existing_tile(const Scalar& row, const Scalar& col,
                      const std::function<WarpTile(const Scalar& row, const Scalar& col)>& product,
                      const std::function<void(const WarpTile& sum)>& store);
+  void tiles_in_turn(const std::function<void(Scalar row, Scalar col)>& whole_tile);
   void part_of_tile(const Operands& operands, const TileWork& work);
   void part_by_y(const Operands& operands, const Scalar& row, const Scalar& col);
   void part_by_rank(const Operands& operands);

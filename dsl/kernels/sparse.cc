@@ -145,6 +145,10 @@ static Kernel described_sparse_gemm(const Gemm& options) {
                                     detail::common_multiple(group, options.multiple));
     if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
     k.require(options.a_major == Major::row, "sparse A must be row-major");
+    if (!k.require(tile.products == 1,
+                   fmt::format("tile.products = {}: expected 1, a sparse A has no ping-pong",
+                               tile.products)))
+      return;
     if (!k.require(!options.swap,
                    "swap is unsupported for a sparse A: instructions have it on the "
                    "left"))

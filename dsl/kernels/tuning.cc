@@ -187,6 +187,10 @@ constexpr Word choice_words[] = {
      [](Gemm& g, const ordered_json& j) { return number(j, 0, g.stream_blocks); }},
     {"persistent", [](const Gemm& g) -> ordered_json { return g.persistent; },
      [](Gemm& g, const ordered_json& j) { return flag(j, g.persistent); }}};
+// Left out where they have the values of Gemm{}.
+constexpr Word further_choice_words[] = {
+    {"products", [](const Gemm& g) -> ordered_json { return g.tile.products; },
+     [](Gemm& g, const ordered_json& j) { return number(j, 1, g.tile.products); }}};
 #undef SIZE
 #undef TYPE
 #undef MAJOR
@@ -199,6 +203,8 @@ ordered_json to_json(const TuningEntry& entry) {
   for (const Word& each : further_words)
     if (each.get(entry.choice) != each.get(Gemm{})) product[each.name] = each.get(entry.choice);
   for (const Word& each : choice_words) choice[each.name] = each.get(entry.choice);
+  for (const Word& each : further_choice_words)
+    if (each.get(entry.choice) != each.get(Gemm{})) choice[each.name] = each.get(entry.choice);
   return {{"gpu", entry.on.gpu},
           {"driver", entry.on.driver},
           {"library", entry.on.library},
@@ -277,6 +283,7 @@ class Reader {
     words(from["product"], product_words, true, out.choice);
     words(from["product"], further_words, false, out.choice);
     words(from["choice"], choice_words, true, out.choice);
+    words(from["choice"], further_choice_words, false, out.choice);
     if (diags_.size() != before) return std::nullopt;
     return out;
   }

@@ -39,7 +39,7 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
       "stages", "promote",     "epilogue", "splits",   "stream-blocks", "producers", "cluster",
       "group",  "bit-op",      "tuning",   "workspace"};
   std::vector<std::string> options = sum_options;
-  options.insert(options.end(), {"cluster-splits", "swap", "batched", "persistent"});
+  options.insert(options.end(), {"cluster-splits", "products", "swap", "batched", "persistent"});
   registry.add({"gemm", "GEMM in every supported type", options,
                 [=](const Target& target) -> Result<Described> {
                   const auto read = read_gemm(*words);

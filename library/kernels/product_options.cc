@@ -149,6 +149,7 @@ class Reader {
     out.b_major = major("--b-major", words_.b_major);
     out.bit_op = bit_op();
     out.tile = tile(out.tile);
+    out.tile.products = number("--products", words_.products, 1, 8);
     read_epilogue(out.epilogue);
     if (!words_.bit_op.empty() && out.a != Type::b1)
       wrong("--bit-op", words_.bit_op, "--type b1, the type that --bit-op applies to");
@@ -271,6 +272,9 @@ class Reader {
     if (words_.tile.empty() && words_.cluster_splits > 1)
       wrong("--cluster-splits", fmt::format("{}", words_.cluster_splits),
             "a --tile whose k-tiles the CTAs divide");
+    if (words_.tile.empty() && words_.products > 1)
+      wrong("--products", fmt::format("{}", words_.products),
+            "a --tile of each warpgroup, and --persistent");
     return out;
   }
 
@@ -393,6 +397,11 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          "Split-K within a cluster, from sm_90 on: CTAs that divide the k-tiles of a tile and add "
          "their sums in distributed shared memory: 1, 2, 4 or 8",
          true);
+  option(
+      "products", words.products,
+      "Ping-pong: so many warpgroups of a --persistent kernel compute a --tile each, in turn, so "
+      "that one stores while another multiplies",
+      true);
   option("swap", words.swap,
          "Computes the transpose of C, so that a --tile is one of n rows and m columns: for few "
          "rows");

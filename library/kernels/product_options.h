@@ -20,7 +20,7 @@ struct ProductWords {
   int m = 256, n = 256, k = 256, multiple = 8, multiple_c = 8, splits = 1;
   int stream_blocks = 0, promote = 0;
   std::optional<int> stages, producers, cluster, cluster_columns, group;
-  int cluster_splits = 1;
+  int cluster_splits = 1, products = 1;
   bool batched = false, persistent = false, swap = false;
   std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
   std::string scale = "ue8m0", kind;

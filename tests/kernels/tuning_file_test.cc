@@ -52,7 +52,7 @@ TEST_F(TuningFile, KeepsAllOfAChoice) {
   one.choice.epilogue = {.alpha = true, .bias = true, .activation = kernels::Activation::gelu};
   one.choice.a_major = Major::col, one.choice.promote = 4;
   one.choice.cluster = 2, one.choice.group = 16, one.choice.persistent = true;
-  one.choice.cluster_columns = 2;
+  one.choice.cluster_columns = 2, one.choice.tile.products = 2;
   tuning.add(one);
   ASSERT_TRUE(tuning.merge_into(path_));
   const auto again = Tuning::read(path_);
@@ -71,6 +71,7 @@ TEST_F(TuningFile, KeepsAllOfAChoice) {
   EXPECT_EQ(found->producers, 4);
   EXPECT_EQ(found->cluster, 2);
   EXPECT_EQ(found->cluster_columns, 2);
+  EXPECT_EQ(found->tile.products, 2);
   EXPECT_EQ(found->group, 16);
   EXPECT_TRUE(found->persistent);
   EXPECT_EQ(found->epilogue.activation, kernels::Activation::gelu);

@@ -87,7 +87,7 @@ struct Gemm {
   /// Rasterization: tiles are visited in groups of this many tile rows, column by column, so that
   /// concurrent CTAs share rows of A and columns of B in L2.
   int group = 8;
-  /// Persistent kernel, for any number of CTAs: each computes tile after tile.
+  /// Persistent: each CTA has tile after tile, tile.products = 2 warpgroups in turn (ping-pong).
   bool persistent = false;
   /// Producer warps of a warp-specialized kernel, see Builder::roles().
   int producers = 0;
