@@ -40,10 +40,10 @@ class BoxCopier {
     const std::int64_t height = std::min(share.lines, longest);
     const bool rounds = state_.memories.of(to_).rounded_to_tf32;
     state_.memories.of(from_).ever_read = true;
-    const codegen::Pointer map = matrix_.map(static_cast<int>(panel_), static_cast<int>(height),
+    const codegen::Pointer map = matrix_.map(static_cast<int>(width_), static_cast<int>(height),
                                              swizzle_, rounds ? tf32 : Type::none);
     state_.f().if_then(state_.fill.starts_tma, [&] {
-      for (std::int64_t x = 0; x < share.line; x += panel_)
+      for (std::int64_t x = 0; x < share.line; x += width_)
         for (std::int64_t y = 0; y < share.lines; y += height) {
           const bool is_row_major = matrix_.is_row_major();
           const Scalar along = share.along + x, first = share.first + y;
@@ -59,11 +59,11 @@ class BoxCopier {
     state_.fill.by_cluster |= shared;
     state_.log.choose(fmt::format("copy {} to {}", from_.name, to_.name),
                       fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
-                                  shared ? ".multicast::cluster" : "", panel_, height),
+                                  shared ? ".multicast::cluster" : "", width_, height),
                       fmt::format("one thread issues {} of {} bytes{}; out-of-bounds "
                                   "elements are zero-filled{}",
-                                  counted(share.line / panel_ * (share.lines / height), "TMA load"),
-                                  panel_ * height * bits(from_.type) / 8, shared ? ctas() : "",
+                                  counted(share.line / width_ * (share.lines / height), "TMA load"),
+                                  width_ * height * bits(from_.type) / 8, shared ? ctas() : "",
                                   rounds ? "; rounded to tf32 by TMA" : ""),
                       std::move(refused_));
   }
@@ -71,11 +71,11 @@ class BoxCopier {
  private:
   std::string shared_problem() {
     StageBoxes boxes;
-    const std::string problem = stage_boxes(to_, matrix_.is_row_major(), boxes);
-    panel_ = boxes.panel, swizzle_ = boxes.swizzle;
+    const std::string problem = stage_boxes(to_, matrix_.is_row_major(), boxes, true);
+    width_ = boxes.panel * boxes.panels, swizzle_ = boxes.swizzle;
     if (problem.empty() && lines_ > longest && lines_ % longest)
       return fmt::format("its boxes do not fit {}", to_.layout.text());
-    return problem;
+    return problem.empty() && boxes.panels > 1 ? matrix_.divide_lines(boxes.panel) : problem;
   }
 
   // What this CTA loads by TMA: the whole tile, or its share of a multicast to all blocks of the
@@ -133,13 +133,13 @@ class BoxCopier {
     const std::int64_t lines = lines_ / blocks, line = line_ / blocks;
     if (lines_ % (8 * blocks) == 0 && (lines <= longest || lines % longest == 0)) {
       out.lines = lines, out.first = to.number * lines;
-    } else if (line_ % (panel_ * blocks) == 0) {
+    } else if (line_ % (width_ * blocks) == 0) {
       out.line = line, out.along = to.number * line;
     } else {
       refused_.push_back(
           fmt::format(".multicast::cluster: neither {} rows in groups of 8 nor {} adjacent boxes "
                       "divide among {} CTAs",
-                      lines_, line_ / panel_, blocks));
+                      lines_, line_ / width_, blocks));
       return out;
     }
     out.blocks = to.bits;
@@ -152,7 +152,7 @@ class BoxCopier {
   TmaMatrix matrix_;
   std::vector<std::string> refused_;
   std::int64_t line_, lines_;  // of the tile: elements in one, and how many
-  std::int64_t panel_ = 1;
+  std::int64_t width_ = 1;     // of a box: elements of a line
   int swizzle_ = 0;
 };
 

@@ -13,13 +13,18 @@ Type unsigned_of(int bits) {
 
 // TMA swizzles by bits of the address, so that a part of a stage must begin where the swizzle does;
 // without one, at a multiple of 128 bytes.
-std::string stage_boxes(const Tensor& to, bool is_row_major, StageBoxes& out) {
+std::string stage_boxes(const Tensor& to, bool is_row_major, StageBoxes& out, bool divides) {
   const Layout& layout = to.layout;
   const std::int64_t line = *(is_row_major ? layout.cols : layout.rows).constant();
   out.panel = layout.run() ? layout.run() : line;
+  constexpr std::int64_t span = 128;  // bytes of the longest swizzle
+  const std::int64_t of_span = span * 8 / bits(to.type);
+  if (divides && !layout.run() && line > of_span && line % of_span == 0 &&
+      layout.swizzle == swizzle_of_lines(span, to.type))
+    out.panel = of_span, out.panels = line / of_span;
   const std::int64_t bytes = out.panel * bits(to.type) / 8;
   const Scalar& across = is_row_major ? layout.row_stride : layout.col_stride;
-  if (across.constant() != out.panel || line % out.panel)
+  if (across.constant() != out.panel * out.panels || line % out.panel)
     return fmt::format("rows of {} are not consecutive in memory", layout.text());
   if (bytes % 16 || out.panel > longest_in_box)
     return fmt::format("its boxes do not fit {}", layout.text());
@@ -60,8 +65,7 @@ std::string TmaMatrix::problem() {
     return fmt::format(
         "the leading dimension must be a multiple of 16 bytes, that of {} is a multiple of {}",
         matrix_.name, across(layout).multiple() * element / 8);
-  const Scalar& inner = is_row_major_ ? matrix_.col_at : matrix_.row_at;
-  if (std::gcd(inner.multiple(), std::int64_t{128}) * element % 128)
+  if (std::gcd(inner().multiple(), std::int64_t{128}) * element % 128)
     return fmt::format("boxes of {} are not guaranteed to begin at a multiple of 16 bytes",
                        matrix_.name);
   if (matrix_.ragged_inside) return "a tile exceeds the edge of another tile inside the matrix";
@@ -106,10 +110,27 @@ std::string TmaMatrix::numbers_problem() {
   return {};
 }
 
+std::string TmaMatrix::divide_lines(std::int64_t panel) {
+  const MapNumber& length = extents_[0];
+  if (!length.params.empty() || length.value % panel)
+    return fmt::format("lines of {} are not a constant multiple of {} elements", matrix_.name,
+                       panel);
+  if (inner().multiple() % panel || inner().constant().value_or(0) < 0)
+    return fmt::format("boxes of {} are not guaranteed to begin at a multiple of {} elements",
+                       matrix_.name, panel);
+  panel_ = panel;
+  extents_.insert(extents_.begin() + 1, {.value = length.value / panel});
+  extents_[0].value = panel;
+  strides_.insert(strides_.begin(), {.value = panel});
+  return {};
+}
+
 std::vector<codegen::Value> TmaMatrix::coordinates(const Scalar& along, const Scalar& first) const {
-  const Scalar inner = (is_row_major_ ? matrix_.col_at : matrix_.row_at) + along,
+  const Scalar inner = this->inner() + along,
                outer = (is_row_major_ ? matrix_.row_at : matrix_.col_at) + first;
-  std::vector<codegen::Value> out{state_.value(inner, u32), state_.value(outer, u32)};
+  std::vector<codegen::Value> out{state_.value(panel_ ? Scalar(0) : inner, u32)};
+  if (panel_) out.push_back(state_.value(inner / panel_, u32));
+  out.push_back(state_.value(outer, u32));
   if (matrix_.matrix_at) out.push_back(state_.value(*matrix_.matrix_at, u32));
   return out;
 }
@@ -120,6 +141,7 @@ codegen::Pointer TmaMatrix::map(int along, int lines, int swizzle, Type type) {
   CompiledMap wanted{.of = memory.param, .type = type};
   wanted.extents = extents_, wanted.strides = strides_, wanted.swizzle = swizzle;
   wanted.box = {along, lines};
+  if (panel_) wanted.box = {static_cast<int>(panel_), along / static_cast<int>(panel_), lines};
   if (matrix_.matrix_at) wanted.box.push_back(1);
   if (const auto map = state_.launch.find_map(matrix_.memory, wanted)) return *map;
   wanted.name = matrix_.name + "_map";

@@ -22,6 +22,9 @@ class TmaMatrix {
   const Scalar& across(const Layout& layout) const {  // the stride from line to line
     return is_row_major_ ? layout.row_stride : layout.col_stride;
   }
+  /// From now on, lines are panels of so many elements, a dimension more. Why they cannot be; empty
+  /// if they can.
+  std::string divide_lines(std::int64_t panel);
   /// The map for boxes of `lines` lines of `along` elements, shared by all such boxes. `type`: of
   /// elements that TMA computes with (it rounds to tf32); without one, it moves bits.
   codegen::Pointer map(int along, int lines, int swizzle, Type type = Type::none);
@@ -30,10 +33,12 @@ class TmaMatrix {
 
  private:
   std::string numbers_problem();
+  const Scalar& inner() const { return is_row_major_ ? matrix_.col_at : matrix_.row_at; }
 
   KernelState& state_;
   const Tensor& matrix_;
   bool is_row_major_;
+  std::int64_t panel_ = 0;  // elements of a panel of divided lines
   std::vector<MapNumber> extents_, strides_;
 };
 
@@ -43,14 +48,16 @@ std::optional<int> tma_swizzle(const Swizzle& swizzle, std::int64_t bytes, Type 
 
 constexpr std::int64_t longest_in_box = 256;  // elements along a dimension, at most
 
-/// How boxes fill a tile in shared memory: `panel` elements of each of its lines; lines are
-/// contiguous there, with TMA's swizzle.
+/// How boxes fill a tile in shared memory: `panel` elements of each of its lines, and `panels` of
+/// them; lines of a box are contiguous there, with TMA's swizzle.
 struct StageBoxes {
-  std::int64_t panel = 1;  // elements
-  int swizzle = 0;         // bytes
+  std::int64_t panel = 1;   // elements
+  std::int64_t panels = 1;  // more than one: a dimension of the box, see TmaMatrix::divide_lines()
+  int swizzle = 0;          // bytes
 };
-/// Why TMA cannot write the tile; empty if it can.
-std::string stage_boxes(const Tensor& to, bool is_row_major, StageBoxes& out);
+/// Why TMA cannot write the tile; empty if it can. `divides`: lines longer than the span of the
+/// swizzle, which are not stored panel by panel, may be several panels of a box.
+std::string stage_boxes(const Tensor& to, bool is_row_major, StageBoxes& out, bool divides = false);
 Type unsigned_of(int bits);
 
 /// A tensor's extents and strides as its map has them, the innermost dimension first.

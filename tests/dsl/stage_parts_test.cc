@@ -16,15 +16,21 @@ namespace {
 constexpr int m = 64, n = 64, depth = 256, rows_of_page = 16, pages = 24;
 
 // C = A * B^T, where A's 64 rows are four pages of 16 rows each, by a table: paged K, say. B's
-// k-tile comes as `b_parts` parts along k.
-Kernel paged(Tile tile, int producers, int rows, int b_parts) {
+// k-tile comes as `b_parts` parts along k. `whole`: lines lie in shared memory as a whole, not
+// panel by panel.
+Kernel paged(Tile tile, int producers, int rows, int b_parts, bool whole) {
   return kernel("paged", {.block = tile.threads(), .producers = producers}, [=](Builder& k) {
     auto A = k.global("A", f16, row_major(pages * rows_of_page, depth));
     auto B = k.global("B", f16, col_major(depth, n));
     auto table = k.global("table", s32, row_major(1, m / rows));
     auto C = k.global("C", f32, row_major(m, n));
     auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
-    auto sA = k.shared("sA", f16, mma.shared_a(2)), sB = k.shared("sB", f16, mma.shared_b(2));
+    RingLayout ring_a = mma.shared_a(2), ring_b = mma.shared_b(2);
+    if (whole) {
+      ring_a.layout = row_major(m, tile.k).swizzled({3, 3, 3});
+      ring_b.layout = col_major(tile.k, n).swizzled({3, 3, 3});
+    }
+    auto sA = k.shared("sA", f16, ring_a), sB = k.shared("sB", f16, ring_b);
     k.roles([&] {
       auto sum = mma.accumulator();
       k.pipeline(
@@ -48,16 +54,16 @@ Kernel paged(Tile tile, int producers, int rows, int b_parts) {
 // How often the text starts a TMA load.
 int loads(const std::string& ptx) {
   int out = 0;
-  for (auto at = ptx.find("\tcp.async.bulk.tensor.2d.shared"); at != std::string::npos;
-       at = ptx.find("\tcp.async.bulk.tensor.2d.shared", at + 1))
+  for (auto at = ptx.find("d.shared::cluster.global.mbarrier"); at != std::string::npos;
+       at = ptx.find("d.shared::cluster.global.mbarrier", at + 1))
     ++out;
   return out;
 }
 
 void expect_paged(const char* target, const Tile& tile, int producers, int rows, int b_parts,
-                  int expected_loads) {
-  SCOPED_TRACE(fmt::format("{} k {} producers {} pages of {} rows, B in {}", target, tile.k,
-                           producers, rows, b_parts));
+                  int expected_loads, bool whole = false) {
+  SCOPED_TRACE(fmt::format("{} k {} producers {} pages of {} rows, B in {}, whole {}", target,
+                           tile.k, producers, rows, b_parts, whole));
   std::mt19937 random(11);
   const auto numbers = [&](int count) {
     std::vector<host::f16> out;
@@ -69,7 +75,8 @@ void expect_paged(const char* target, const Tile& tile, int producers, int rows,
   for (int i = 0; i < m / rows; ++i)
     table.push_back(static_cast<int>(random() % (pages * rows_of_page / rows)));
   std::vector<float> c(m * n);
-  const auto compiled = compile(paged(tile, producers, rows, b_parts), Target::parse(target)->arch);
+  const auto compiled =
+      compile(paged(tile, producers, rows, b_parts, whole), Target::parse(target)->arch);
   ASSERT_TRUE(compiled) << compiled.diags().text();
   EXPECT_EQ(loads(compiled->ptx), expected_loads) << explain(compiled->choices);
   Device device = test::open_engine({.hardware = target, .checks = Checks::all});
@@ -104,6 +111,19 @@ TEST(StageParts, AreFilledByTma) {
     expect_paged("sm_80", groups, producers, 16, 2, 0);
     expect_paged("sm_80", narrow, producers, 16, 1, 0);
   }
+}
+
+// Lines longer than the swizzle's span, which mma.sync reads: a box has all panels of its lines.
+TEST(StageParts, OfWholeLines) {
+  const Tile tile{.m = m, .n = n, .k = 128, .warps_m = 2, .warps_n = 2};
+  expect_paged("sm_90a", tile, 1, 16, 1, 4 + 1, true);
+  expect_paged("sm_90a", tile, 1, 32, 1, 2 + 1, true);
+  // Four lines of 256 bytes are one period of the swizzle, two are half of one: see above.
+  expect_paged("sm_90a", tile, 1, 4, 1, 16 + 1, true);
+  expect_paged("sm_90a", tile, 1, 2, 1, 16 + 1, true);
+  // A part of the lines does not begin with a line.
+  expect_paged("sm_90a", tile, 1, 16, 2, 4, true);
+  expect_paged("sm_80", tile, 1, 16, 1, 0, true);
 }
 
 }  // namespace
