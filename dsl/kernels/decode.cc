@@ -38,8 +38,12 @@ class Decoding {
     Tile step_qk = qk, step_pv = pv;
     step_qk.n = with_.keys_per_step, step_pv.k = with_.keys_per_step;
     mma_qk_ = k_.tiled_mma(kind, qk), mma_pv_ = k_.tiled_mma(kind, pv);
-    const auto ring_k = k_.tiled_mma(kind, step_qk).shared_b(with_.stages, Major::col),
+    RingLayout ring_k = k_.tiled_mma(kind, step_qk).shared_b(with_.stages, Major::col),
                ring_v = k_.tiled_mma(kind, step_pv).shared_b(with_.stages, Major::row);
+    if (shape_.whole_lines) {
+      const Layout lines = row_major(with_.keys_per_step, d).swizzled({3, 3, 3});
+      ring_k.layout = lines.transposed(), ring_v.layout = lines;
+    }
     sQ_ = k_.shared("sQ", with_.type, mma_qk_.shared_a(1, Major::row));
     sK_ = k_.shared("sK", with_.type, ring_k), sV_ = k_.shared("sV", with_.type, ring_v);
     if (shape_.groups > 1) {

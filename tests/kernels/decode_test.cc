@@ -29,6 +29,23 @@ TEST(Decode, OneToken) {
   expect_on_emulator("sm_90a", on("sm_90a", {.head_dim = 128, .type = bf16, .page = 16}));
 }
 
+// One TMA load for a short page where mma.sync reads it; wgmma has panels of 64 columns.
+TEST(Decode, WholeLines) {
+  const auto loads = [](int queries, int page) {
+    const auto compiled = compile(kernels::decode(on("sm_90a", {.queries = queries, .page = page})),
+                                  *Target::parse("sm_90a"));
+    EXPECT_TRUE(compiled) << compiled.diags().text();
+    const std::string choices = compiled ? explain(compiled->choices) : "";
+    const auto at = choices.find("boxes of ");
+    return choices.substr(at, choices.find('\n', at) - at);
+  };
+  EXPECT_EQ(loads(1, 16), "boxes of 128 x 16");
+  EXPECT_EQ(loads(1, 64), "boxes of 64 x 64");
+  EXPECT_EQ(loads(8, 16), "boxes of 64 x 16");
+  for (const int page : {16, 32})
+    expect_on_emulator("sm_90a", on("sm_90a", {.queries = 2, .group = 7, .page = page}));
+}
+
 TEST(Decode, SeveralTokens) {
   expect_on_emulator("sm_80", on("sm_80", {.head_dim = 64, .queries = 8}));
   expect_on_emulator("sm_90a", on("sm_90a", {.head_dim = 128, .type = bf16, .queries = 8}));
@@ -92,7 +109,8 @@ TEST(Decode, BlocksOfALaunch) {
   EXPECT_EQ(one.blocks(132), 132U);
   EXPECT_EQ(one.blocks(132, 128, 8, 8192), 1024U);  // a block for each head
   EXPECT_EQ(one.blocks(132, 128, 8, 1024), 132U);   // short
-  EXPECT_EQ(one.blocks(132, 64, 8, 8192), 132U);    // few
+  EXPECT_EQ(one.blocks(132, 64, 8, 8192), 512U);
+  EXPECT_EQ(one.blocks(132, 57, 8, 8192), 132U);  // few
   EXPECT_EQ(one.blocks(132, 104, 8, 8192), 832U);
   EXPECT_EQ(eight.blocks(132, 104, 8, 8192), 132U);  // the last 40 would take as long as 132
   EXPECT_EQ(eight.blocks(132, 112, 8, 8192), 896U);
