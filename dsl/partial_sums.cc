@@ -4,7 +4,6 @@
 #include "dsl/partial_sums.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "compiler/support/counted.h"
 #include "dsl/arithmetic.h"
@@ -259,14 +258,6 @@ class Scatter {
   std::vector<Shared> there_;
 };
 
-// The divisor of a cluster's size that is nearest to `wanted`, the smaller of two.
-int divisor_near(int cluster, int wanted) {
-  int out = 1;
-  for (int each = 1; each <= cluster; ++each)
-    if (cluster % each == 0 && std::abs(each - wanted) < std::abs(out - wanted)) out = each;
-  return out;
-}
-
 WarpTile scattered(Builder& k, KernelState& state, const WarpTile& tile, Scatter::Among among,
                    Here at) {
   Scatter scatter(k, state, tile, std::move(among), at);
@@ -300,11 +291,11 @@ WarpTile reduce_scatter(const WarpTile& tile, int ctas, Here at) {
   detail::KernelState& state = *detail::state_of(tile.fragment(0, 0));
   if (!detail::has_clusters(state, "reduce_scatter()")) return {};
   const int cluster = state.config.options.cluster;
-  if (ctas < 1 || cluster % ctas != 0) {
+  if (ctas < 1 || ctas > cluster) {
     state.log.report("kernel-option"_rule,
-                     fmt::format("reduce_scatter(): expected a number of CTAs that divides the "
-                                 "cluster's {}, found {}; the nearest is {}",
-                                 cluster, ctas, detail::divisor_near(cluster, ctas)));
+                     fmt::format("reduce_scatter(): expected 1 to {} CTAs, those of the cluster, "
+                                 "found {}; the nearest is {}",
+                                 cluster, ctas, std::clamp(ctas, 1, cluster)));
     return {};
   }
   if (cluster == 1) return tile;

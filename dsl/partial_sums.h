@@ -21,4 +21,12 @@ inline int columns_exchanged(int own, std::int64_t column, std::int64_t left,
   return 1;
 }
 
+/// How many CTAs of a cluster that divides k get a part of a tile that is so many fragments wide in
+/// each warp: as many as have the same number of columns, the first of them.
+inline int takers_among(int splits, int across) {
+  int out = std::clamp(splits, 1, std::max(across, 1));
+  while (across % out != 0) --out;
+  return out;
+}
+
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -8,6 +8,7 @@
 #include "dsl/configuration.h"
 #include "dsl/copy_loops.h"
 #include "dsl/kernels/gemm_tiles.h"
+#include "dsl/partial_sums.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -218,17 +219,25 @@ class Collector {
     return tile.n * bits(options_.c) % 256 == 0;
   }
 
-  // Of rows that are only padding. Where rows can be wgmma's N instead, a third is much.
+  // Of rows that are only padding.
   bool wasteful(const Tile& tile) const {
-    const int m = options_.m;
+    return options_.m > 0 && tile.m > 2 * std::max(options_.m, 32);
+  }
+
+  // Where rows can be wgmma's N instead, a third of padding is much. But not with split-K, for
+  // which they cannot: off 128-byte lines, copies take longer than products.
+  bool only_split(const Tile& tile) const {
+    const int m = options_.m, rows = (m + tile.m - 1) / tile.m * tile.m;
     const bool swaps = warpgroups_ && by_boxes_ && options_.a_major == Major::row &&
                        !options_.batched && options_.n > 0;
-    const int rows = (m + tile.m - 1) / tile.m * tile.m;
-    return m > 0 && (tile.m > 2 * std::max(m, 32) || (swaps && m > 64 && 2 * rows > 3 * m));
+    return swaps && m > 64 && 2 * rows > 3 * m;
+  }
+  bool off_lines() const {
+    return std::int64_t{options_.k} * bits(options_.a) / 8 % line_bytes != 0;
   }
 
   void shape(Tile tile, int producers) {
-    if (!fits(tile) || wasteful(tile)) return;
+    if (!fits(tile) || wasteful(tile) || (only_split(tile) && !(partial_ && off_lines()))) return;
     Gemm each = options_;
     each.tile = tile, each.producers = producers, each.persistent = false;
     for (const int stages : stage_counts(each)) {
@@ -265,10 +274,12 @@ class Collector {
   void schedules(const Gemm& each) {
     const bool whole = each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
     const std::int64_t tiles = each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
-    if (whole && tiles > gpu_.multiprocessors && by_boxes_ && by_wgmma(each, target_))
-      lasting(each);
-    out_.push_back(each);
-    if (whole) shared(each), in_clusters(each, tiles);
+    if (!only_split(each.tile)) {
+      if (whole && tiles > gpu_.multiprocessors && by_boxes_ && by_wgmma(each, target_))
+        lasting(each);
+      out_.push_back(each);
+      if (whole) shared(each), in_clusters(each, tiles);
+    }
     if (!partial_ || !whole || each.batched) return;
     const int steps = each.k ? (each.k + each.tile.k - 1) / each.tile.k : 64;
     for (const int splits : {2, 4, 8, 16})
@@ -290,8 +301,9 @@ class Collector {
       const int most = (by_boxes_ ? 1 : 4) * gpu_.multiprocessors;
       const int fewest = by_boxes_ ? 4 : 2;  // k-tiles of a CTA
       if (tiles * splits > most || each.k < fewest * splits * tile.k) continue;
+      // The fewer CTAs have a part of the sum, the longer it takes.
       const int across = tile.n / (8 * tile.warps_n);  // fragments of a warp
-      if (across % splits != 0 && splits % across != 0) continue;
+      if (3 * takers_among(splits, across) < std::min(splits, across)) continue;
       each.cluster_splits = splits;
       beside_sums(each);
     }
@@ -300,10 +312,14 @@ class Collector {
   // With as many of its stages as fit beside what the CTAs exchange: in parts, or all at once.
   void beside_sums(Gemm each) {
     const int stages = each.stages, fewest = each.producers ? 3 : 2;
+    constexpr int barriers = 512;  // bytes, at most
     const std::int64_t whole = std::int64_t{4} * each.tile.m * each.tile.n;
+    const auto fits = [&] {
+      return runs(each, target_) && shared_bytes(each) + barriers <= arch_->shared_bytes;
+    };
     for (const bool at_once : {false, true})
       for (each.stages = stages; each.stages >= fewest; --each.stages)
-        if (runs(each, target_) && (!at_once || exchanged_bytes(each) == whole)) {
+        if (fits() && (!at_once || exchanged_bytes(each) == whole)) {
           add_once(each);
           break;
         }

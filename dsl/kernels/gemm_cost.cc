@@ -75,24 +75,24 @@ int registers_beside(const Gemm& options, const Target& target) {
 
 // Rows of A and columns of B that a CTA reads for all of its neighbours, in a group of tiles of so
 // many rows.
-double own_in_group(const Tile& tile, double height, double columns) {
+double own_in_group(double tile_rows, double tile_columns, double height, double columns) {
   const bool even = height <= neighbours && std::fmod(neighbours, height) == 0;
   const double across =
                    std::min(even ? neighbours / height : 1 + (neighbours - 1) / height, columns),
                down = std::max(std::min(height, neighbours), neighbours / columns);
-  return (down * tile.m + across * tile.n) / neighbours;
+  return (down * tile_rows + across * tile_columns) / neighbours;
 }
 
 // The same of all groups: the last one may have fewer rows. Clusters go to the GPCs in turn.
 double own_rows(const Gemm& options, double m, double n) {
-  const Tile& tile = options.tile;
+  const double rows = std::max(up(m, options.tile.m), 1.0),
+               columns = std::max(up(n, options.tile.n), 1.0), of_a = m / rows, of_b = n / columns;
   if (kernels::detail::cluster_size(options) > 1)
-    return double{1} * tile.m / options.cluster_columns + double{1} * tile.n / options.cluster;
-  const double rows = std::max(up(m, tile.m), 1.0), columns = std::max(up(n, tile.n), 1.0),
-               height = std::clamp<double>(options.group, 1.0, rows),
+    return of_a / options.cluster_columns + of_b / options.cluster;
+  const double height = std::clamp<double>(options.group, 1.0, rows),
                last = std::fmod(rows, height);
-  return (own_in_group(tile, height, columns) * (rows - last) +
-          (last > 0 ? own_in_group(tile, last, columns) * last : 0)) /
+  return (own_in_group(of_a, of_b, height, columns) * (rows - last) +
+          (last > 0 ? own_in_group(of_a, of_b, last, columns) * last : 0)) /
          rows;
 }
 
@@ -159,15 +159,16 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   // Of so many rows, all but one start off a line.
   const std::int64_t row = std::int64_t{leading(options.k, 128)} * bits(options.a) / 8;
   const auto unit = std::gcd(row, std::int64_t{line_bytes});
-  const double off =
-      tma ? (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1) : 0;
-  const double read =
-      (double{1} * tile.m / options.cluster_columns + double{1} * tile.n / options.cluster) * line;
-  stage_bytes = read * (1 + (c.straddle - 1) * off);
-  own_bytes = std::min(own_rows(options, m, n) * line, read) * (1 + (c.straddle - 1) * off);
-  fill = tma ? read / c.fill : 0;
+  const double off = (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1),
+               straddle = 1 + ((tma ? c.straddle : c.copy_off) - 1) * off;
+  // Rows of a box outside of the matrix are not read.
+  const double rows = m / up(m, tile.m), columns = n / up(n, tile.n);
+  const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
+  stage_bytes = read * straddle;
+  own_bytes = std::min(own_rows(options, m, n) * line, read) * straddle;
+  fill = tma ? read * (1 + (c.fill_off - 1) * off) / c.fill : 0;
   issue = copy = 0;
-  if (!tma) copies(options, target, line, c);
+  if (!tma) copies(options, target, line, c), copy *= straddle, begin *= straddle;
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
   // Of few columns, several CTAs of a multiprocessor hide that.
@@ -300,6 +301,14 @@ double sum_cycles(const Gemm& options, const Work& work, const GpuRow& gpu, doub
          rounds * options.tile.m * options.tile.n / threads * parts_of_tile * c.sum_wait;
 }
 
+// Of a tile's accumulators, what each CTA reads that adds up a part of it, in a cluster that
+// divides k: all, or more where fewer CTAs have a part.
+double parts_each(const Gemm& options) {
+  const Tile& tile = options.tile;
+  const int across = std::max(tile.n / (8 * std::max(tile.warps_n, 1)), 1);
+  return double(options.cluster_splits) / takers_among(options.cluster_splits, across);
+}
+
 }  // namespace
 
 const GemmConstants& gemm_constants() {
@@ -344,7 +353,8 @@ std::int64_t exchanged_bytes(const Gemm& options) {
   if (options.cluster_splits <= 1 || tile.n < 8 * tile.warps_n || tile.warps_n < 1) return 0;
   const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8,
                      left = shared - options.stages * stage - 1024;
-  const int across = tile.n / (8 * tile.warps_n), takers = std::min(options.cluster_splits, across),
+  const int across = tile.n / (8 * tile.warps_n),
+            takers = takers_among(options.cluster_splits, across),
             together = 8 * tile.warps_n * takers, own = across / takers;
   const std::int64_t column = std::int64_t{4} * tile.m * together;
   return columns_exchanged(own, column, left) * column;
@@ -373,10 +383,13 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
     out.multiprocessor = std::max(
         out.multiprocessor, c.power * work.ctas * work.steps * work.tensor / gpu.multiprocessors);
   if (options.cluster_splits > 1)
-    out.multiprocessor += c.cluster_sum + c.cluster_part * options.cluster_splits +
-                          4.0 * options.tile.m * options.tile.n / c.cluster_bytes;
+    out.multiprocessor +=
+        c.cluster_sum + c.cluster_part * options.cluster_splits +
+        4.0 * options.tile.m * options.tile.n * parts_each(options) / c.cluster_bytes;
   // Neighbours that divide k read nothing that others just read.
-  const double apart = options.cluster_splits > 1 ? c.apart : 1;
+  const double apart = options.cluster_splits == 1 ? 1
+                       : by_tma(options, target)   ? c.apart
+                                                   : c.apart_copied;
   const double loaded = work.ctas * work.steps * apart *
                         (work.own_bytes + c.together * (work.stage_bytes - work.own_bytes)),
                stored = work.m * work.n * bits(options.c) / 8.0,

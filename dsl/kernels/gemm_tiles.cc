@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "dsl/partial_sums.h"
 #include "dsl/warpgroups.h"
 #include "tartan/dsl/math.h"
 
@@ -259,8 +260,8 @@ void GemmTiles::part_by_rank(const Operands& operands) {
   const Scalar rank = k_.cluster_rank();
   const auto share = StreamShare::of(k_.convert(steps_, u32), splits, rank);
   const WarpTile sum = multiply(operands, row, col, share.begin, share.end - share.begin);
-  // Of few columns, only the first CTAs have a part.
-  const int across = std::max(sum.across(), 1), parts = splits % across == 0 ? across : splits;
+  // Of columns that do not divide, or few, only the first CTAs have a part.
+  const int parts = tartan::detail::takers_among(splits, std::max(sum.across(), 1));
   const WarpTile total = reduce_scatter(sum, parts);
   const auto store = [&, row = row, col = col] {
     finisher_->store(total, tile_, row, col, {parts, rank});

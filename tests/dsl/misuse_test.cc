@@ -147,7 +147,7 @@ std::vector<Misuse> misuses() {
   out.push_back({"sums that CTAs cannot divide", __LINE__, "sm_90a", in_cluster(8, [](Builder& k) {
                    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
                    std::ignore = reduce_scatter(mma.accumulator());
-                   std::ignore = reduce_scatter(mma.accumulator(), 3);
+                   std::ignore = reduce_scatter(mma.accumulator(), 9);
                    std::ignore = reduce_scatter(mma.accumulator(), 0);
                    std::ignore =
                        reduce_scatter(WarpTile({k.variable(operand_c(m16n8k16, f32))}, 1, {}));

@@ -98,6 +98,23 @@ TEST(GemmClusterSplits, FewColumns) {
   EXPECT_EQ(wrong("sm_90", options, {13, 200, 1480}), 0);
 }
 
+// Columns that the CTAs cannot divide evenly: as many of the first as can have a part each, down to
+// one.
+TEST(GemmClusterSplits, ColumnsThatDoNotDivide) {
+  for (const int splits : {2, 4, 8})
+    for (const int columns : {40, 48, 56, 72, 104}) {
+      const Sizes size{65, 136, 712};
+      Gemm options = by_warps(splits);
+      options.tile.n = 2 * columns;
+      SCOPED_TRACE(trace(options, size));
+      EXPECT_EQ(wrong("sm_90", options, size), 0);
+      options = by_warpgroups(splits), options.tile.n = columns;
+      EXPECT_EQ(wrong("sm_90a", options, size), 0);
+      options.swap = true, options.epilogue = every;
+      EXPECT_EQ(wrong("sm_90a", options, {columns, 136, 712}, true), 0);
+    }
+}
+
 // Producers beside mma.sync, warps that divide a k-tile, two products of a batch, integers.
 TEST(GemmClusterSplits, OtherKernels) {
   Gemm options = by_warps(2);
@@ -165,8 +182,6 @@ TEST(GemmClusterSplits, RefusesWhatDoesNotGoTogether) {
   expect_refused(with([](Gemm& g) { g.stream_blocks = 8; }), "excludes splits and stream_blocks");
   expect_refused(with([](Gemm& g) { g.persistent = true; }), "unsupported for persistent kernels");
   expect_refused(with([](Gemm& g) { g.cluster = 2; }), "cluster_splits requires cluster = 1");
-  expect_refused(with([](Gemm& g) { g.cluster_splits = 8, g.tile.n = 48; }),
-                 "48 columns do not divide among 8 CTAs");
   expect_refused(with([](Gemm& g) { g.tile.n = 8, g.tile.warps_n = 4; }),
                  "n = 8 is not a multiple");
   expect_refused(by_warps(2), "clusters require sm_90 and PTX 8.0", "sm_80");

@@ -95,8 +95,8 @@ ColumnValues cluster_maximum(const ColumnValues& values, Here at = Here::current
 /// cluster_rank() of cluster_size(), a tile of tile.m x tile.n / cluster_size(). Each warp has the
 /// same number of columns of it: tile.n is a multiple of warps_n * cluster_size() fragments.
 WarpTile reduce_scatter(const WarpTile& tile, Here at = Here::current());
-/// The same, divided among the first `ctas` of them, a divisor of cluster_size(), since tile.n is a
-/// multiple of warps_n * ctas fragments only. The others get a copy of the last block:
+/// The same, divided among the first `ctas` of them, since tile.n is a multiple of warps_n * ctas
+/// fragments only. The others get a copy of the last block:
 ///   k.when(k.cluster_rank() < 2, [&] { k.store(c.tile(m, n / 2, 0, k.cluster_rank()), sum); });
 WarpTile reduce_scatter(const WarpTile& tile, int ctas, Here at = Here::current());
 

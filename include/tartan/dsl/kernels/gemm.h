@@ -75,10 +75,10 @@ struct Gemm {
   int splits = 1;
   /// Split-K within a cluster, one launch without a workspace: so many CTAs (1, 2, 4 or 8) divide
   /// the k-tiles of a tile of C, add their accumulators through distributed shared memory in the
-  /// order of their ranks, and store a part of the tile's columns each, with the epilogue. tile.n
-  /// is a multiple of 8 * warps_n * cluster_splits, or 1, 2 or 4 times 8 * warps_n: then so many
-  /// CTAs store. From sm_90 on, for any k; not with `splits`, `stream_blocks`, `persistent` or
-  /// `cluster`.
+  /// order of their ranks, and store a part of the tile's columns each, with the epilogue: as many
+  /// of them as can have the same number of the tile.n / (8 * warps_n) fragments across, such as
+  /// three of four for 72 columns. From sm_90 on, for any k; not with `splits`, `stream_blocks`,
+  /// `persistent` or `cluster`.
   int cluster_splits = 1;
   /// Stream-K: the number of CTAs (x) of a launch, for any sizes. They divide all k-tiles evenly;
   /// partial tiles go to a workspace after C, and gemm_sum() reduces them, one CTA per tile. 0: one
