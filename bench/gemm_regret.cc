@@ -40,20 +40,30 @@ struct Problem {
   double peer = 0;                  // us; 0: no library takes it
 };
 
-// The text of a configuration without the order of its tiles, which has little influence on most.
-std::string unordered(kernels::Gemm options) {
-  options.group = kernels::Gemm{}.group;
+// The text of a configuration without the order of its tiles, which has little influence on most,
+// and without the number of its stages: what older candidates had fewer of.
+std::string outline(kernels::Gemm options) {
+  options.group = kernels::Gemm{}.group, options.stages = 0;
   return gpu::config_text(options);
 }
 
-// The texts of today's candidates by their text without the order.
-std::map<std::string, std::string> candidates_of(const gpu::Product& product, const Target& target,
-                                                 const GpuRow& gpu) {
-  std::map<std::string, std::string> out;
+// The texts of today's candidates by their outlines.
+std::map<std::string, std::set<std::string>> candidates_of(const gpu::Product& product,
+                                                           const Target& target,
+                                                           const GpuRow& gpu) {
+  std::map<std::string, std::set<std::string>> out;
   for (const kernels::Gemm& each :
        detail::candidates(gpu::options_of({}, product), target, gpu, true))
-    out[unordered(each)] = gpu::config_text(each);
+    out[outline(each)].insert(gpu::config_text(each));
   return out;
+}
+
+// Whether a configuration stands for one of today's candidates, which was not recorded itself.
+bool stands_for(const kernels::Gemm& options, const std::set<std::string>& candidates,
+                const nlohmann::json& recorded) {
+  return candidates.contains(gpu::config_text(options)) ||
+         std::none_of(candidates.begin(), candidates.end(),
+                      [&](const std::string& each) { return recorded.contains(each); });
 }
 
 // Of long products, a GPU is cooler in a single measurement than in the race: what was measured
@@ -103,10 +113,9 @@ std::vector<Problem> read(const std::string& path, bool words, const Target& tar
       const auto config = gpu::read_config(name);
       Timed timed{name, gpu::options_of(*config, problem.product), us};
       timed.partial = timed.options.splits > 1 || timed.options.stream_blocks > 0;
-      const auto found = candidates.find(unordered(timed.options));
+      const auto found = candidates.find(outline(timed.options));
       timed.candidate =
-          found != candidates.end() && (found->second == gpu::config_text(timed.options) ||
-                                        !each.at("us").contains(found->second));
+          found != candidates.end() && stands_for(timed.options, found->second, each.at("us"));
       if (problem.best == 0 || timed.us < problem.best) problem.best = timed.us;
       if (!timed.partial && (problem.best_whole == 0 || timed.us < problem.best_whole))
         problem.best_whole = timed.us;
@@ -243,6 +252,13 @@ void details(const std::vector<Problem>& problems, const Model& model, bool part
   }
 }
 
+// What users meet is the worst, not the mean: a regret above `tolerated` counts several times.
+double disliked(double over) {
+  constexpr double tolerated = 0.077, heavier = 5, most = 1.5;  // logarithms; 8 %
+  over = std::min(over, most);
+  return over + heavier * std::max(over - tolerated, 0.0);
+}
+
 // How bad a model is: the regret that is expected if the choice has some noise, and how far times
 // near the best are from the model's.
 double badness(const std::vector<Problem>& problems, const Model& model, bool partial) {
@@ -260,7 +276,7 @@ double badness(const std::vector<Problem>& problems, const Model& model, bool pa
     for (std::size_t i = 0; i < cycles.size(); ++i) {
       const double weight = std::exp(-sharp * std::log(cycles[i] / least));
       const double over = std::log(us[i] / best);
-      weights += weight, regret += weight * std::min(over, 1.5) * (1 + over);
+      weights += weight, regret += weight * disliked(over);
       if (over > 0.7) continue;
       const double expected = cycles[i] / (model.gpu.clock * 1000);
       apart += std::pow(std::log(expected / us[i]), 2), ++pairs;
@@ -292,7 +308,8 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(power),         CONSTANT(fill),           CONSTANT(together),
                       CONSTANT(serial_wait),   CONSTANT(serial_line),    CONSTANT(filled),
                       CONSTANT(cluster_part),  CONSTANT(store_swapped),  CONSTANT(wgmma_alone),
-                      CONSTANT(apart)};
+                      CONSTANT(apart),         CONSTANT(fill_off),       CONSTANT(copy_off),
+                      CONSTANT(apart_copied)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.
@@ -306,7 +323,8 @@ double strangeness(const Model& model, const Model& before) {
   return weight * out;
 }
 
-// Multiplies one or two constants at a time, of those named in `only`, and keeps what is better.
+// Multiplies up to three constants at a time, of those named in `only`, and keeps what is better:
+// first each in turn, then at random.
 Model fitted(const std::vector<Problem>& problems, Model model, bool partial, int tries,
              unsigned seed, const std::vector<std::string>& only) {
   std::vector<Knob> searched;
@@ -321,14 +339,27 @@ Model fitted(const std::vector<Problem>& problems, Model model, bool partial, in
     return partial ? (whole + badness(problems, each, true)) / 2 : whole;
   };
   double least = both(model);
-  for (int i = 0; i < tries; ++i) {
-    Model other = model;
-    const double width = i < tries / 2 ? 0.3 : 0.08;
-    for (int changes = 1 + static_cast<int>(random() % 3); changes > 0; --changes)
-      searched[random() % searched.size()].at(other) *= std::exp(width * normal(random));
+  const auto consider = [&](Model other) {
     other.constants.wgmma_share = std::min(other.constants.wgmma_share, 1.0);
     const double now = both(other) + strangeness(other, before);
     if (now < least) least = now, model = other;
+  };
+  constexpr double widths[] = {0.3, 0.1, 0.03};
+  for (int i = 0; i < tries / 2;) {
+    for (const Knob& each : searched)
+      for (const double way : {1.0, -1.0}) {
+        Model other = model;
+        each.at(other) *= std::exp(way * widths[std::min(6 * i / tries, 2)]);
+        consider(other);
+        if (++i >= tries / 2) break;
+      }
+  }
+  for (int i = tries / 2; i < tries; ++i) {
+    Model other = model;
+    const double width = i % 2 ? 0.3 : 0.08;
+    for (int changes = 1 + static_cast<int>(random() % 3); changes > 0; --changes)
+      searched[random() % searched.size()].at(other) *= std::exp(width * normal(random));
+    consider(other);
   }
   fmt::print("badness {:.4f}\n", least);
   for (const Knob& each : searched) fmt::print("  {} = {:.4g}\n", each.name, each.at(model));

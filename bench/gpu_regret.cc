@@ -18,7 +18,7 @@ namespace {
 
 struct Words {
   std::string device = "cuda", json = "regret.json", only_load, target;
-  std::vector<std::string> sizes, types;
+  std::vector<std::string> sizes, types, configs;
   unsigned seed = 1;
   int drawn = 132, ranked = 0;
   std::size_t megabytes = 2048;
@@ -39,7 +39,8 @@ std::vector<gpu::Drawn> problems(const Words& words) {
 // if the model expects nothing of them.
 std::string kind_of(const kernels::Gemm& each, const Target& target) {
   if (each.splits > 1) return fmt::format("splits {}x{}", each.cluster, each.cluster_columns);
-  if (each.cluster_splits > 1) return each.swap ? "swap, cluster splits" : "cluster splits";
+  if (each.cluster_splits > 1)
+    return fmt::format("cluster splits {}{}", each.cluster_splits, each.swap ? ", swap" : "");
   const bool wgmma = tartan::detail::by_wgmma(each, target);
   return fmt::format("{} {} {}x{}", wgmma ? "wgmma" : "mma.sync", each.swap, each.cluster,
                      each.cluster_columns);
@@ -62,6 +63,26 @@ std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const Targ
   return out;
 }
 
+// Those, and the given configurations that the product can have: in elements of any type, since
+// their k is one of 16-bit elements.
+std::vector<kernels::Gemm> measured_on(const Words& words, const gpu::Product& product,
+                                       const Target& target) {
+  std::vector<kernels::Gemm> out = best_of_model(product, target, words.ranked);
+  const auto text = [](const kernels::Gemm& of) { return gpu::config_text(of); };
+  for (const std::string& word : words.configs) {
+    auto config = gpu::read_config(word);
+    if (!config || config->tuned) gpu::refuse("--config", word, gpu::config_help());
+    config->gemm.tile.k = config->gemm.tile.k * 16 / bits(product.a);
+    const kernels::Gemm options = gpu::options_of(*config, product);
+    const bool known = std::any_of(out.begin(), out.end(), [&](const kernels::Gemm& each) {
+      return text(each) == text(options);
+    });
+    if (!known && gpu::sensible(*config, product) && tartan::detail::runs(options, target))
+      out.push_back(options);
+  }
+  return out;
+}
+
 nlohmann::json described(const gpu::Drawn& problem) {
   const gpu::Product& product = problem.product;
   return {{"m", product.m},       {"n", product.n},       {"k", product.k},
@@ -80,6 +101,11 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--ranked", words.ranked,
                  "Instead of the usual configurations, so many of the model's best, one of each "
                  "tile and kind, for the problem's sizes");
+  app.add_option(
+         "--config", words.configs,
+         "With --ranked: configurations beside those, where they run; several. Of 8-bit "
+         "elements, a tile has twice the given k. MxNxK:WMxWN:STAGES[:PRODUCERS][:OPTION]..")
+      ->type_name("TEXT");
   app.add_option("--rounds", words.race.rounds, "Rounds in which the best race")
       ->capture_default_str();
   app.add_option("--megabytes", words.megabytes, "Of each pool of matrices")->capture_default_str();
@@ -105,7 +131,7 @@ gpu::RegretKernels kernels_for(const Words& words, const std::vector<gpu::Drawn>
   if (words.ranked == 0) return {target, all, share, shares};
   std::vector<kernels::Gemm> wanted;
   for (const gpu::Drawn& each : all) {
-    const auto best = best_of_model(each.product, target, words.ranked);
+    const auto best = measured_on(words, each.product, target);
     wanted.insert(wanted.end(), best.begin(), best.end());
   }
   return {target, wanted, share, shares};
@@ -115,7 +141,7 @@ std::vector<gpu::RegretKernel*> kernels_of(const Words& words, const gpu::Regret
                                            const gpu::Product& product, const Target& target) {
   if (words.ranked == 0) return kernels.of(product);
   std::vector<gpu::RegretKernel*> out;
-  for (const kernels::Gemm& each : best_of_model(product, target, words.ranked))
+  for (const kernels::Gemm& each : measured_on(words, product, target))
     out.push_back(kernels.of(each));
   return out;
 }
@@ -180,6 +206,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (!words.configs.empty() && words.ranked == 0)
+    gpu::refuse("--config", words.configs[0], "--ranked N beside it");
   if (words.types.empty()) words.types = {"bf16"};
   const auto all = problems(words);
   if (!words.only_load.empty()) return only_load(words, all);
