@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings of shared memory between copies and products.
 #include "dsl/roles.h"
+
+#include <utility>
+
 #include "dsl/warpgroups.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
@@ -176,6 +179,14 @@ void detail::pipeline_in_turn(Builder& k, int stages, const Scalar& count,
 void detail::peeled_pipeline(Builder& k, int stages, const Scalar& count, const Fill& fill,
                              const Use& use, Here at) {
   describe(k, *state_of(k.constant(u32, 0, at)), stages, count, fill, nullptr, use, at, true);
+}
+
+void detail::with_eviction(Builder& k, codegen::Eviction eviction,
+                           const std::function<void()>& body) {
+  codegen::Eviction& current = state_of(k.constant(u32, 0))->fill.eviction;
+  const codegen::Eviction before = std::exchange(current, eviction);
+  body();
+  current = before;
 }
 
 }  // namespace tartan::inline TARTAN_ABI

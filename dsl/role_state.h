@@ -86,11 +86,12 @@ struct StageFill {
   bool asynchronous = false;  // copies to shared memory use cp.async if possible
   bool by_threads = false, plain = false;
   int tma_bytes = 0;
-  bool multicasts = false;       // whether the current copy does
-  Among among = Among::cluster;  // which CTAs
-  bool by_cluster = false;       // whether such a copy fills the stage
-  bool read_by_wgmma = false;    // the filled stage
-  bool read_by_threads = false;  // the filled stage, by ordinary loads
+  bool multicasts = false;                                 // whether the current copy does
+  Among among = Among::cluster;                            // which CTAs
+  codegen::Eviction eviction = codegen::Eviction::normal;  // of what the current copy reads
+  bool by_cluster = false;                                 // whether such a copy fills the stage
+  bool read_by_wgmma = false;                              // the filled stage
+  bool read_by_threads = false;                            // the filled stage, by ordinary loads
   codegen::Pointer barrier;
   codegen::Value starts_tma;  // a predicate; none outside producers
 };

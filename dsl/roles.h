@@ -53,6 +53,10 @@ void peeled_pipeline(
     const std::function<void(Scalar t, Scalar stage, const std::function<void()>& next)>& use,
     std::source_location at = std::source_location::current());
 
+/// The lines that the copies in `body` read by TMA are the first or last that L2 evicts: those that
+/// no CTA reads again, or all do. A hint; other copies have none.
+void with_eviction(Builder& k, codegen::Eviction eviction, const std::function<void()>& body);
+
 /// griddepcontrol_wait() in a fill callback of producers divides it, where consumers wait, too:
 /// copies before it are issued ahead, for all stages that are free at first, and only those after
 /// it wait. False anywhere else.

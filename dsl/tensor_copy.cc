@@ -50,7 +50,7 @@ class BoxCopier {
           const Scalar row = is_row_major ? first : along, col = is_row_major ? along : first;
           state_.f().tensor_load(address_of(state_, to_, row, col), map,
                                  matrix_.coordinates(along, first), state_.fill.barrier,
-                                 share.blocks);
+                                 share.blocks, state_.fill.eviction);
         }
     });
     const std::int64_t bytes = line_ * lines_ * bits(from_.type) / 8;

@@ -179,8 +179,12 @@ std::string FunctionBuilder::Impl::coordinates(std::span<const Value> values,
   return out + "}";
 }
 
+// What createpolicy.fractional gives for all of the lines. The instruction itself becomes six,
+// which a thread that starts many copies repeats for each.
+constexpr std::uint64_t evict_first = 0x12f0000000000000, evict_last = 0x14f0000000000000;
+
 void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates,
-                                  Pointer mbarrier, Value blocks) {
+                                  Pointer mbarrier, Value blocks, Eviction eviction) {
   if (impl_->muted) return;
   std::string constraints = "r,r,l";
   std::vector<llvm::Value*> inputs{
@@ -190,11 +194,17 @@ void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value
   std::string text = "cp.async.bulk.tensor." + std::to_string(coordinates.size()) +
                      "d.shared::cluster.global.mbarrier::complete_tx::bytes";
   if (blocks.valid()) text += ".multicast::cluster";
+  if (eviction != Eviction::normal) text += ".L2::cache_hint";
   text += " [$0], [$2, " + list + "], [$1]";
   if (blocks.valid()) {
     text += ", $" + std::to_string(inputs.size());
     constraints += ",h";
     inputs.push_back(impl_->resize(impl_->get(blocks), impl_->build.getInt16Ty(), false));
+  }
+  if (eviction != Eviction::normal) {
+    text += ", $" + std::to_string(inputs.size());
+    constraints += ",l";
+    inputs.push_back(impl_->build.getInt64(eviction == Eviction::first ? evict_first : evict_last));
   }
   impl_->assembly(text + ";", constraints, inputs);
 }

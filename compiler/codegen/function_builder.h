@@ -31,6 +31,9 @@
 
 namespace tartan::inline TARTAN_ABI::codegen {
 
+/// Which lines L2 evicts before others.
+enum class Eviction : std::uint8_t { normal, first, last };
+
 /// An address: generic, or in global, shared or local memory, or in the shared memory of the
 /// cluster. Offsets are in bytes; constants added last fold into [base+offset].
 struct Pointer {
@@ -179,8 +182,9 @@ class FunctionBuilder {
   void prefetch_tensor_map(Pointer map);
   /// The box at `coordinates` (elements, innermost first); its bytes count down `mbarrier`.
   /// `blocks`: to the same place of those blocks of the cluster, a bit each; none: of this one.
+  /// `eviction`: of the lines that it reads.
   void tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates, Pointer mbarrier,
-                   Value blocks = {});
+                   Value blocks = {}, Eviction eviction = Eviction::normal);
   /// Pixels from the one at `coordinates` (channel, width, height, ..., image) on, each moved by
   /// `offsets` (width, height, ...): im2col mode.
   void pixels_load(Pointer to, Pointer map, std::span<const Value> coordinates,

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <numeric>
 
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
@@ -17,41 +16,6 @@ namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
 constexpr int block = detail::scale_block;  // along k, and of columns
-
-// Whether the options go together; reports all that do not.
-bool possible(Builder& k, const ScaledGemm& options) {
-  const Tile& tile = options.tile;
-  bool good = detail::is_scaled_product(k, options.m, options.n, options.k, 8, tile);
-  good &= k.require(options.c == bf16 || options.c == f16 || options.c == f32,
-                    fmt::format("type of C: expected bf16, f16 or f32, found {}", name(options.c)));
-  good &= k.require(!options.share_a || options.cluster > 1,
-                    "share_a: expected a cluster of two CTAs or more, which share A");
-  const int parts = options.parts_n;
-  const bool divides = parts == 1 || parts == 2;
-  good &= k.require(divides, fmt::format("parts_n = {}: expected 1 or 2", parts));
-  const int width = divides ? tile.n / parts : 0;
-  good &= k.require(
-      width >= 8 && tile.n % (8 * (divides ? parts : 1)) == 0 &&
-          width <= block + std::gcd(width, block),
-      fmt::format("tile.n = {}: expected a multiple of {} whose products have the scales of two "
-                  "blocks of {} columns at most: up to 136, 144, 160, 192 or 256 for each part",
-                  tile.n, divides ? 8 * parts : 8, block));
-  good &= k.require(options.stages >= 1 && options.stages <= 256 && options.blocks_k >= 1 &&
-                        options.blocks_k <= 4,
-                    fmt::format("stages = {}, blocks_k = {}: expected 1 to 256, and 1 to 4",
-                                options.stages, options.blocks_k));
-  if (options.grouping == Grouping::contiguous)
-    good &= k.require(block % std::max(tile.m, 1) == 0,
-                      fmt::format("tile.m = {}: expected a divisor of {}, to which the rows of a "
-                                  "group are padded",
-                                  tile.m, block));
-  if (options.grouping == Grouping::masked)
-    good &= k.require(options.k > 0 && options.m % 4 == 0,
-                      fmt::format("m = {}, k = {}: masked groups need a multiple of 4 and a "
-                                  "constant k, for SA's tensor map",
-                                  options.m, options.k));
-  return good;
-}
 
 // The tiles of C that a CTA computes.
 class Products {
@@ -209,19 +173,33 @@ class Products {
     else k_.copy(from, to);
   }
 
+  // Whether B passes by once, so that it should not take A's place in L2: of up to 128 rows, the
+  // two CTAs that read the same columns do so at the same time.
+  bool streams_b() const {
+    return options_.grouping == Grouping::none && options_.cluster == 1 && options_.m > 0 &&
+           options_.m <= block;
+  }
+  void hinted(codegen::Eviction eviction, const std::function<void()>& copies) {
+    tartan::detail::with_eviction(k_, streams_b() ? eviction : codegen::Eviction::normal, copies);
+  }
+
   void fill_a(const Place& at, const Scalar& step, const Scalar& slot) {
     for (int i = 0; i < parts_m_; ++i) {
       const Scalar line = at.row * parts_m_ + i, to = slot * parts_m_ + i;
-      copy(detail::shares_a(options_), at.a.tile(part_.m, block, line, step), shared_a_[to]);
+      hinted(codegen::Eviction::last, [&] {
+        copy(detail::shares_a(options_), at.a.tile(part_.m, block, line, step), shared_a_[to]);
+      });
       k_.copy(at.scales_a.tile(part_.m, 1, line, step), shared_scales_[to]);
     }
   }
 
   void fill_b(const Place& at, const Scalar& step, const Scalar& slot) {
     for (int j = 0; j < options_.parts_n; ++j)
-      copy(!detail::shares_a(options_),
-           at.b.tile(block, part_.n, step, at.col * options_.parts_n + j),
-           shared_b_[slot * options_.parts_n + j]);
+      hinted(codegen::Eviction::first, [&] {
+        copy(!detail::shares_a(options_),
+             at.b.tile(block, part_.n, step, at.col * options_.parts_n + j),
+             shared_b_[slot * options_.parts_n + j]);
+      });
   }
 
   // SB's scales of a stage, of each k-tile, part, and block of columns that the part is in. Global
@@ -486,7 +464,7 @@ static Kernel described_scaled_gemm(const ScaledGemm& options) {
                              .producers = 4,
                              .cluster = options.cluster};
   return kernel("scaled_gemm", blocks, [=](Builder& k) {
-    if (possible(k, options)) Products(k, options).compute();
+    if (detail::is_scaled_gemm(k, options)) Products(k, options).compute();
   });
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "dsl/kernels/gemm_tiles.h"
 
@@ -43,6 +44,40 @@ bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multipl
   good &= k.require(tile.m <= most_rows,
                     fmt::format("tile.m = {}: expected up to {}", tile.m, most_rows));
   return good && sizes_are_possible(k, tile, rows, columns, depth);
+}
+
+bool is_scaled_gemm(Builder& k, const ScaledGemm& options) {
+  const Tile& tile = options.tile;
+  bool good = is_scaled_product(k, options.m, options.n, options.k, 8, tile);
+  good &= k.require(options.c == bf16 || options.c == f16 || options.c == f32,
+                    fmt::format("type of C: expected bf16, f16 or f32, found {}", name(options.c)));
+  good &= k.require(!options.share_a || options.cluster > 1,
+                    "share_a: expected a cluster of two CTAs or more, which share A");
+  const int parts = options.parts_n;
+  const bool divides = parts == 1 || parts == 2;
+  good &= k.require(divides, fmt::format("parts_n = {}: expected 1 or 2", parts));
+  const int width = divides ? tile.n / parts : 0;
+  good &= k.require(
+      width >= 8 && tile.n % (8 * (divides ? parts : 1)) == 0 &&
+          width <= scale_block + std::gcd(width, scale_block),
+      fmt::format("tile.n = {}: expected a multiple of {} whose products have the scales of two "
+                  "blocks of {} columns at most: up to 136, 144, 160, 192 or 256 for each part",
+                  tile.n, divides ? 8 * parts : 8, scale_block));
+  good &= k.require(options.stages >= 1 && options.stages <= 256 && options.blocks_k >= 1 &&
+                        options.blocks_k <= 4,
+                    fmt::format("stages = {}, blocks_k = {}: expected 1 to 256, and 1 to 4",
+                                options.stages, options.blocks_k));
+  if (options.grouping == Grouping::contiguous)
+    good &= k.require(scale_block % std::max(tile.m, 1) == 0,
+                      fmt::format("tile.m = {}: expected a divisor of {}, to which the rows of a "
+                                  "group are padded",
+                                  tile.m, scale_block));
+  if (options.grouping == Grouping::masked)
+    good &= k.require(options.k > 0 && options.m % 4 == 0,
+                      fmt::format("m = {}, k = {}: masked groups need a multiple of 4 and a "
+                                  "constant k, for SA's tensor map",
+                                  options.m, options.k));
+  return good;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels::detail

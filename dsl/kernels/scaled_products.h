@@ -18,6 +18,9 @@ Tile scaled_part(const Tile& tile, int parts_n = 1);
 bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multiple_of_columns,
                        const Tile& tile);
 
+/// Whether the options go together; reports all that do not.
+bool is_scaled_gemm(Builder& k, const ScaledGemm& options);
+
 /// Whether the CTAs of a cluster share A, not B.
 inline bool shares_a(const ScaledGemm& options) {
   return options.cluster > 1 && (options.share_a || options.grouping != Grouping::none);

@@ -314,6 +314,38 @@ TEST(ScaledGemm, PropagatesNanAndInfinity) {
   }
 }
 
+// Awkward sizes in one process with the emulator's: the definition, and the same bits again. One,
+// two and three warpgroups, parts, clusters that share A or B, and groups.
+TEST(ScaledGemm, GpuIsTheDefinition) {
+  const Target target = target_of("sm_90a");
+  if (!testing_gemm::runs_on_gpu(target)) GTEST_SKIP() << "no GPU of sm_90a";
+  Device& device = *testing_gemm::gpu();
+  const auto check = [&](const Scaled& problem) {
+    const auto compiled = compile(kernels::scaled_gemm(problem.options), target);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    const Bytes first = testing_gemm::run_on(device, *compiled, problem.launch());
+    EXPECT_EQ(problem.wrong(first), "");
+    EXPECT_EQ(first, testing_gemm::run_on(device, *compiled, problem.launch()));
+  };
+  ScaledGemm wide = of_tile(128, 256, 8, 4), tall = of_tile(256, 128, 8, 4),
+             three = of_tile(192, 128, 12, 4), few = of_tile(64, 16, 4, 7);
+  wide.parts_n = 2, wide.cluster = tall.cluster = three.cluster = 2, tall.share_a = true;
+  few.blocks_k = 3, few.overlap = true;
+  for (const auto& [m, n, k] : {std::tuple{5, 24, 16}, {70, 136, 528}, {200, 264, 400}})
+    for (const ScaledGemm& options :
+         {kernels::tuned(ScaledGemm{.m = m, .n = n, .k = k}, target), wide, tall, three, few})
+      for (const bool fixed : {true, false}) {
+        SCOPED_TRACE(fmt::format("{} x {} x {}, {} x {}", m, n, k, options.tile.m, options.tile.n));
+        check(Scaled(options, m, n, k, {}, 1, fixed));
+      }
+  ScaledGemm groups = wide;
+  groups.grouping = Grouping::contiguous;
+  check(Scaled(groups, 384, 136, 272, rows_of({130, 0, 1}), 3));
+  groups = of_tile(128, 128, 8, 3);
+  groups.cluster = 2, groups.grouping = Grouping::masked;
+  check(Scaled(groups, 132, 136, 272, {132, 0, 65}, 3));
+}
+
 TEST(ScaledGemm, OfOtherTensorCores) {
   for (const char* target : {"sm_89", "sm_120a"}) {
     SCOPED_TRACE(target);
@@ -391,6 +423,24 @@ TEST(ScaledGemm, ClustersOfAGridFindRoom) {
   EXPECT_EQ(options.grid_x(8192, 8448, 132), 120u);
   EXPECT_EQ(options.grid_x(8192, 8448, 3), 4u);
   EXPECT_EQ(options.grid_x(0, 0, 0), 4u);
+}
+
+// B of few rows is read once and A by every CTA; else neighbours read the same columns later.
+TEST(ScaledGemm, OfFewRowsKeepsAInL2) {
+  const Target target = target_of("sm_90a");
+  for (const int m : {1, 64, 128, 129, 4096, 0}) {
+    SCOPED_TRACE(m);
+    const ScaledGemm options = kernels::tuned(ScaledGemm{.m = m, .n = 7168, .k = 2048}, target);
+    const auto compiled = compile(kernels::scaled_gemm(options), target);
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    const auto has = [&](const char* text) {
+      return compiled->ptx.find(text) != std::string::npos;
+    };
+    const bool few = m > 0 && m <= 128;
+    EXPECT_EQ(has(" 1364590687093260288;"), few) << "evict_first";
+    EXPECT_EQ(has(" 1508705875169116160;"), few) << "evict_last";
+    EXPECT_EQ(has("complete_tx::bytes.L2::cache_hint ["), few);
+  }
 }
 
 TEST(ScaledGemm, UsesWgmmaAndTma) {
