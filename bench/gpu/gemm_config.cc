@@ -43,6 +43,8 @@ constexpr Option options[] = {
      "=N blocks of a cluster that divide k and add up their sums"},
     {"swap", [](Config& c, int) { c.gemm.swap = true; },
      " computes the transpose of C: the tile is one of n rows, m columns"},
+    {"direct", [](Config& c, int) { c.gemm.direct = true; },
+     " few rows: reads B without shared memory; stages are accesses of a lane at a time"},
     {"group", [](Config& c, int value) { c.gemm.group = value; },
      "=N rows of tiles that are walked together"},
     {"sparse", [](Config& c, int) { c.sparse = true; }, " A is compressed; with --sparse"},
@@ -154,6 +156,7 @@ std::string config_text(const kernels::Gemm& gemm) {
   add("cluster_splits", gemm.cluster_splits, 1), add("warps_k", gemm.tile.warps_k, 1);
   add("products", gemm.tile.products, 1);
   if (gemm.swap) out += ":swap";
+  if (gemm.direct) out += ":direct";
   return out;
 }
 

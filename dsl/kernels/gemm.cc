@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "dsl/kernels/gemm_cost.h"
+#include "dsl/kernels/gemm_direct.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
 #include "tartan/dsl/math.h"
@@ -36,7 +37,8 @@ Multiples multiples(const Gemm& options) {
 // Rows of 64 bytes, or more if the longest instruction needs more.
 Tile filled_in(const Gemm& options) {
   Tile out = options.tile;
-  if (out.k == 0)
+  if (out.k == 0 && options.direct) out.k = detail::direct_step(options);
+  else if (out.k == 0)
     out.k = std::max(static_cast<int>(std::bit_floor(
                          512U / static_cast<unsigned>(std::max(bits(options.a), 1)))),
                      16);
@@ -74,6 +76,7 @@ static Kernel described_gemm(const Gemm& options) {
                          .cluster_columns = options.cluster_columns};
   };
   return kernel("gemm", launch, [=](Builder& k) {
+    if (options.direct) return detail::describe_direct(k, whole);
     const Multiples sure = multiples(options);
     const auto m = size(k, "m", options.m, sure.m), n = size(k, "n", options.n, sure.n),
                depth = size(k, "k", options.k, sure.k);

@@ -372,6 +372,7 @@ int thread_registers(const Gemm& options, const Target& target) {
 
 GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
                    const GemmConstants& c) {
+  if (given.direct) return direct_cost(given, gpu, c);
   const Gemm options = kernels::detail::in_tiles(given);
   const Work work(options, target, gpu, c, given.swap);
   GemmCost out;
@@ -410,7 +411,7 @@ int ctas_at_a_time(const Gemm& options, const Target& target) {
   const GpuRow* gpu = find_gpu(target.arch);
   const Tile& tile = options.tile;
   const int threads = tile.threads();
-  if (!gpu || options.producers || threads < 32 || threads > 1024) return 0;
+  if (!gpu || options.direct || options.producers || threads < 32 || threads > 1024) return 0;
   for (const int size : {tile.m, tile.n, tile.k, options.stages})
     if (size < 1 || size > 4096) return 0;  // gemm() refuses that tile
   return resident_ctas(options, target, *gpu);

@@ -95,6 +95,8 @@ struct GemmCost {
 /// Sizes of 0 count as 4096 rows and columns, and a k of 4096.
 GemmCost gemm_cost(const kernels::Gemm& options, const Target& target, const GpuRow& gpu,
                    const GemmConstants& constants = gemm_constants());
+/// The same of Gemm::direct.
+GemmCost direct_cost(const kernels::Gemm& options, const GpuRow& gpu, const GemmConstants& c);
 
 /// How the kernel multiplies and copies.
 bool by_wgmma(const kernels::Gemm& options, const Target& target);

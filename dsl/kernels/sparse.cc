@@ -151,7 +151,10 @@ static Kernel described_sparse_gemm(const Gemm& options) {
       return;
     if (!k.require(!options.swap,
                    "swap is unsupported for a sparse A: instructions have it on the "
-                   "left"))
+                   "left") ||
+        !k.require(!options.direct,
+                   "direct is unsupported for a sparse A: products of it take "
+                   "tensor cores"))
       return;
     k.require(options.stream_blocks == 0 || options.tile.k != 0,
               "gemm_sum() also needs the tile's k for stream_blocks; set tile.k");

@@ -190,7 +190,9 @@ constexpr Word choice_words[] = {
 // Left out where they have the values of Gemm{}.
 constexpr Word further_choice_words[] = {
     {"products", [](const Gemm& g) -> ordered_json { return g.tile.products; },
-     [](Gemm& g, const ordered_json& j) { return number(j, 1, g.tile.products); }}};
+     [](Gemm& g, const ordered_json& j) { return number(j, 1, g.tile.products); }},
+    {"direct", [](const Gemm& g) -> ordered_json { return g.direct; },
+     [](Gemm& g, const ordered_json& j) { return flag(j, g.direct); }}};
 #undef SIZE
 #undef TYPE
 #undef MAJOR
@@ -323,6 +325,7 @@ Gemm applied(const Gemm& choice, const Gemm& product) {
   out.splits = choice.splits, out.stream_blocks = choice.stream_blocks;
   out.cluster_columns = choice.cluster_columns;
   out.cluster_splits = choice.cluster_splits, out.swap = choice.swap;
+  out.direct = choice.direct;
   return out;
 }
 

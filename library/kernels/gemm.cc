@@ -39,7 +39,8 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
       "stages", "promote",     "epilogue", "splits",   "stream-blocks", "producers", "cluster",
       "group",  "bit-op",      "tuning",   "workspace"};
   std::vector<std::string> options = sum_options;
-  options.insert(options.end(), {"cluster-splits", "products", "swap", "batched", "persistent"});
+  options.insert(options.end(),
+                 {"cluster-splits", "products", "swap", "direct", "batched", "persistent"});
   registry.add({"gemm", "GEMM in every supported type", options,
                 [=](const Target& target) -> Result<Described> {
                   const auto read = read_gemm(*words);
@@ -64,7 +65,8 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                       .grid_of = [=](const LaunchSizes& sizes) { return sum_grid(gemm, sizes); }};
                 }});
   std::erase(options, "a-major");
-  for (const char* option : {"bit-op", "swap", "tuning", "workspace"}) std::erase(options, option);
+  for (const char* option : {"bit-op", "swap", "direct", "tuning", "workspace"})
+    std::erase(options, option);
   registry.add(
       {"sparse_gemm", "GEMM with a 2:4 sparse A", options, [=](const Target&) -> Result<Described> {
          const auto read = read_gemm(*words);

@@ -135,7 +135,7 @@ class Reader {
     out.group = number("--group", words_.group.value_or(out.group), 1);
     out.cluster_splits = number("--cluster-splits", words_.cluster_splits, 1, 8);
     out.persistent = words_.persistent;
-    out.swap = words_.swap;
+    out.swap = words_.swap, out.direct = words_.direct;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
     out.b = type("--b", words_.b, type("--type", words_.type, f16, false));
@@ -269,6 +269,8 @@ class Reader {
     }
     if (words_.tile.empty() && words_.swap)
       wrong("--swap", "without --tile", "a --tile of n rows, m columns");
+    if (words_.tile.empty() && words_.direct)
+      wrong("--direct", "without --tile", "a --tile of 1 to 8 rows");
     if (words_.tile.empty() && words_.cluster_splits > 1)
       wrong("--cluster-splits", fmt::format("{}", words_.cluster_splits),
             "a --tile whose k-tiles the CTAs divide");
@@ -405,6 +407,10 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
   option("swap", words.swap,
          "Computes the transpose of C, so that a --tile is one of n rows and m columns: for few "
          "rows");
+  option("direct", words.direct,
+         "For one to four rows: warps read the columns of B straight from global memory, without "
+         "shared memory and tensor cores; --stages is then the accesses to a row that a lane makes "
+         "at a time, and the k of --tile follows from the rest");
   option("producers", words.producers,
          "Producer warps of a warp-specialized kernel; default with --tile: 0");
   option("cluster", words.cluster,

@@ -171,6 +171,7 @@ TEST(KernelKeys, HaveEveryOptionOfGemm) {
       [](Gemm& g) { g.cluster = 2; },
       [](Gemm& g) { g.cluster_columns = 2; },
       [](Gemm& g) { g.swap = true; },
+      [](Gemm& g) { g.direct = true; },
       [](Gemm& g) { g.batched = true; },
   };
   std::set<std::string> keys = {kernels::gemm({}).key()};

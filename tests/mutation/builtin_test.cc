@@ -414,6 +414,12 @@ std::vector<Subject> more_products() {
   out.push_back(product("cluster_splits", with(Gemm{.tile = small}, splits), "sm_90",
                         {{72, 80, 200}, {64, 64, 8}}));
   out.push_back(product("sm_90a_cluster_splits", with(hopper, splits), "sm_90a", {{72, 80, 392}}));
+  const Gemm direct{.multiple = 1,
+                    .multiple_c = 1,
+                    .tile = {.m = 2, .n = 8, .k = 0, .warps_m = 1, .warps_n = 2, .warps_k = 2},
+                    .stages = 2,
+                    .direct = true};
+  out.push_back(product("direct", direct, "sm_80", {{3, 21, 203}, {2, 16, 128}}));
   out.push_back(
       product("swap", with(hopper, [](Gemm& g) { g.swap = true; }), "sm_90a", {{72, 80, 392}}));
   return out;
