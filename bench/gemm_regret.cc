@@ -156,7 +156,7 @@ double apart(const kernels::Gemm& a, const kernels::Gemm& b) {
          octaves(a.stages, b.stages) / 2 + 4 * std::abs((a.producers > 0) - (b.producers > 0)) +
          4 * std::abs(a.persistent - b.persistent) + octaves(a.group, b.group) / 16 +
          octaves(a.cluster, b.cluster) / 2 + octaves(a.cluster_columns, b.cluster_columns) / 2 +
-         4 * octaves(a.cluster_splits, b.cluster_splits);
+         4 * octaves(a.cluster_splits, b.cluster_splits) + 8 * std::abs(a.direct - b.direct);
 }
 
 // What tuned() chooses, or what was recorded that is most like it.

@@ -39,6 +39,7 @@ std::vector<gpu::Drawn> problems(const Words& words) {
 // if the model expects nothing of them.
 std::string kind_of(const kernels::Gemm& each, const Target& target) {
   if (each.splits > 1) return fmt::format("splits {}x{}", each.cluster, each.cluster_columns);
+  if (each.direct) return "direct";
   if (each.cluster_splits > 1)
     return fmt::format("cluster splits {}{}", each.cluster_splits, each.swap ? ", swap" : "");
   const bool wgmma = tartan::detail::by_wgmma(each, target);

@@ -7,6 +7,7 @@
 
 #include "dsl/configuration.h"
 #include "dsl/copy_loops.h"
+#include "dsl/kernels/gemm_direct.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/partial_sums.h"
 
@@ -40,11 +41,16 @@ class Collector {
   }
 
   std::vector<Gemm> all() {
+    by_direct_reads();
+    // Few rows that begin at any element: copies of elements take 1.3 to 3 times as long.
+    if (!out_.empty() && kernels::detail::direct_shifts(options_)) return std::move(out_);
+    const std::vector<Gemm> direct = std::exchange(out_, {});
     if (warpgroups_ && by_boxes_) by_swap();
     if (warpgroups_) by_warpgroups();
     if (warpgroups_ && by_boxes_) by_turns();
     if (warpgroups_ && by_boxes_) by_swapped_columns();
     by_warps();
+    out_.insert(out_.end(), direct.begin(), direct.end());
     for (Gemm& each : out_) beside_each_other(each);
     return std::move(out_);
   }
@@ -210,6 +216,31 @@ class Collector {
                .warps_n = each.warps_n},
               producers);
       }
+  }
+
+  // Few rows that need no tensor cores. A lane has 16 to 64 bytes of each column on their way.
+  void by_direct_reads() {
+    constexpr int most = 4;
+    Gemm each = options_;
+    if (each.m < 1 || each.m > most || each.splits > 1 || each.stream_blocks > 0) return;
+    each.direct = true, each.producers = 0, each.persistent = false;
+    each.cluster = 1;
+    const int words = kernels::detail::direct_bytes(each) / 4;
+    for (const int columns : {1, 2, 4, 8})
+      for (const int warps_k : {1, 2, 4, 8})
+        for (const int held : {4, 8, 16}) {
+          if (held < words || columns * held > 32 || each.m * columns > 16) continue;
+          const int warps_n = std::max(4 / warps_k, 1);
+          each.tile = {.m = each.m,
+                       .n = columns * warps_n,
+                       .k = 0,
+                       .warps_m = 1,
+                       .warps_n = warps_n,
+                       .warps_k = warps_k};
+          each.tile.k = kernels::detail::direct_step(each);
+          each.stages = held / words;
+          if (kernels::detail::direct_takes(each, target_)) out_.push_back(each);
+        }
   }
 
   // Boxes of C take rows of 32 bytes, and a row-major B rows of 128; mma.sync n in steps of 8.
@@ -431,7 +462,7 @@ bool runs(const Gemm& options, const Target& target) {
 std::vector<Gemm> candidates(const Gemm& options, const Target& target, const GpuRow& gpu,
                              bool partial) {
   Gemm plain = options;
-  plain.swap = false, plain.cluster_columns = plain.cluster_splits = 1;
+  plain.swap = plain.direct = false, plain.cluster_columns = plain.cluster_splits = 1;
   return Collector(plain, target, gpu, partial).all();
 }
 

@@ -23,8 +23,9 @@ Gemm problem(int m, int n, int k, Type type) {
 
 std::string text(const Gemm& options) {
   const Tile& tile = options.tile;
-  return fmt::format("{}x{}x{}:{}x{}:{}:{}{}{}", tile.m, tile.n, tile.k, tile.warps_m, tile.warps_n,
-                     options.stages, options.producers, options.persistent ? ":persistent" : "",
+  return fmt::format("{}x{}x{}:{}x{}x{}:{}:{}{}{}", tile.m, tile.n, tile.k, tile.warps_m,
+                     tile.warps_n, tile.warps_k, options.stages, options.producers,
+                     options.persistent ? ":persistent" : "",
                      options.cluster > 1 ? fmt::format(":cluster={}", options.cluster) : "") +
          fmt::format("{}:cluster_splits={}", options.swap ? ":swap" : "", options.cluster_splits);
 }
@@ -105,7 +106,15 @@ TEST(GemmChoice, KnownMistakes) {
     EXPECT_FALSE(chosen(m, n, k, bf16).persistent) << m;
   }
   // Few rows as wgmma's N; clusters that divide k where there are few tiles, and only there.
-  EXPECT_TRUE(chosen(1, 8192, 8192, bf16).swap);
+  EXPECT_TRUE(chosen(4, 8192, 8192, bf16).swap);
+  // Fewer than five without tensor cores: where rows are short, or begin off 16 bytes.
+  EXPECT_TRUE(chosen(1, 1463, 561, bf16).direct);
+  EXPECT_TRUE(chosen(1, 513, 9433, bf16).direct);
+  EXPECT_TRUE(chosen(4, 10001, 3333, bf16).direct);
+  EXPECT_TRUE(chosen(2, 4234, 4228, f16).direct);
+  EXPECT_TRUE(chosen(1, 4001, 4003, Type::s8).direct);
+  EXPECT_TRUE(chosen(1, 1024, 1024, bf16).direct);
+  EXPECT_FALSE(chosen(5, 1463, 561, bf16).direct);
   EXPECT_EQ(chosen(16, 8192, 8192, bf16).tile.n, 16);
   EXPECT_GT(chosen(14, 512, 7936, bf16).cluster_splits, 1);
   // Rows that begin off 128-byte lines, in less than a wave of tiles: clusters share what they
