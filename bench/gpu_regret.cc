@@ -72,7 +72,8 @@ std::vector<kernels::Gemm> measured_on(const Words& words, const gpu::Product& p
   const auto text = [](const kernels::Gemm& of) { return gpu::config_text(of); };
   for (const std::string& word : words.configs) {
     auto config = gpu::read_config(word);
-    if (!config || config->tuned) gpu::refuse("--config", word, gpu::config_help());
+    if (!config || config->tuned || config->blocks)
+      gpu::refuse("--config", word, gpu::config_help());
     config->gemm.tile.k = config->gemm.tile.k * 16 / bits(product.a);
     const kernels::Gemm options = gpu::options_of(*config, product);
     const bool known = std::any_of(out.begin(), out.end(), [&](const kernels::Gemm& each) {

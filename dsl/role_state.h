@@ -44,7 +44,7 @@ struct Turns {
 
 struct Production;
 
-/// A ring of stages that warpgroups have in common, see Builder::pipeline_in_turn().
+/// A ring of stages that warpgroups have in common, see pipeline_in_turn().
 struct CommonRing {
   std::size_t pipeline = 0;
   std::shared_ptr<Production> producer = {};  // from the first body on that it fills

@@ -57,14 +57,19 @@ class BoxCopier {
     state_.fill.tma_bytes += static_cast<int>(bytes);
     const bool shared = share.blocks.valid();
     state_.fill.by_cluster |= shared;
+    const std::string_view evicts = state_.fill.eviction == codegen::Eviction::normal ? ""
+                                    : state_.fill.eviction == codegen::Eviction::first
+                                        ? "; L2 evicts them first"
+                                        : "; L2 evicts them last";
     state_.log.choose(fmt::format("copy {} to {}", from_.name, to_.name),
-                      fmt::format("cp.async.bulk.tensor{}, boxes of {} x {}",
-                                  shared ? ".multicast::cluster" : "", width_, height),
+                      fmt::format("cp.async.bulk.tensor{}{}, boxes of {} x {}",
+                                  shared ? ".multicast::cluster" : "",
+                                  evicts.empty() ? "" : ".L2::cache_hint", width_, height),
                       fmt::format("one thread issues {} of {} bytes{}; out-of-bounds "
-                                  "elements are zero-filled{}",
+                                  "elements are zero-filled{}{}",
                                   counted(share.line / width_ * (share.lines / height), "TMA load"),
                                   width_ * height * bits(from_.type) / 8, shared ? ctas() : "",
-                                  rounds ? "; rounded to tf32 by TMA" : ""),
+                                  rounds ? "; rounded to tf32 by TMA" : "", evicts),
                       std::move(refused_));
   }
 

@@ -26,7 +26,7 @@ std::string stage_boxes(const Tensor& to, bool is_row_major, StageBoxes& out, bo
   const Scalar& across = is_row_major ? layout.row_stride : layout.col_stride;
   if (across.constant() != out.panel * out.panels || line % out.panel)
     return fmt::format("rows of {} are not consecutive in memory", layout.text());
-  if (bytes % 16 || out.panel > longest_in_box)
+  if (bytes % 16 || std::max(out.panel, out.panels) > longest_in_box)
     return fmt::format("its boxes do not fit {}", layout.text());
   const auto swizzle = tma_swizzle(layout.swizzle, bytes, to.type);
   if (!swizzle) return fmt::format("TMA has no swizzle like that of {}", layout.text());

@@ -34,7 +34,7 @@ DecodeShape decode_shape(const Decode& options, const Target& target) {
   DecodeShape out{};
   const bool has_tma = target.arch.sm >= 90 && target.ptx >= Version{8, 0};
   constexpr int short_page = 32;  // with longer pages panels are up to 0.3 % faster
-  out.whole_lines = !wide && has_tma && options.producers > 0 && options.head_dim == 128 &&
+  out.whole_lines = rows == 1 && has_tma && options.producers > 0 && options.head_dim == 128 &&
                     options.page <= short_page;
   out.warps_m = wide ? (rows + 3) / 4 * 4 : rows;
   out.tile_m = 16 * out.warps_m;
@@ -100,8 +100,9 @@ Decode tuned(const Decode& options, const Target& target) {
     // reads longer pieces. Two rows of warpgroups and wide heads need the producers' registers.
     const bool few = out.rows() <= 16;
     constexpr int in_flight = 128 << 10;
+    const int dim = std::clamp(out.head_dim, 16, most_head_dim);  // decode() refuses others
     out.keys_per_step = !few && out.head_dim > 128 ? 64 : 128;
-    out.stages = few ? std::clamp(in_flight / (4 * out.keys_per_step * out.head_dim), 2, 3) : 3;
+    out.stages = few ? std::clamp(in_flight / (4 * out.keys_per_step * dim), 2, 3) : 3;
     out.key_groups = 0;
     out.producers = out.rows() > 64 || out.head_dim > 128 ? 4 : 1;
     out.blocks_per_multiprocessor = 1;

@@ -43,7 +43,9 @@ class Collector {
   std::vector<Gemm> all() {
     by_direct_reads();
     // Few rows that begin at any element: copies of elements take 1.3 to 3 times as long.
-    if (!out_.empty() && kernels::detail::direct_shifts(options_)) return std::move(out_);
+    if (!out_.empty() && kernels::detail::direct_shifts(options_) &&
+        options_.n >= gpu_.multiprocessors)
+      return std::move(out_);
     const std::vector<Gemm> direct = std::exchange(out_, {});
     if (warpgroups_ && by_boxes_) by_swap();
     if (warpgroups_) by_warpgroups();
@@ -165,7 +167,7 @@ class Collector {
     for (int n = widest; n >= narrowest; n -= 16) {
       const Tile tile{
           .m = 128, .n = n, .k = line_elements(of), .warps_m = 4, .warps_n = 1, .products = 2};
-      if (!fits(tile) || wasteful(tile)) continue;
+      if (!fits(tile) || wasteful(tile) || only_split(tile)) continue;
       Gemm each = of;
       each.tile = tile, each.producers = 4, each.persistent = true;
       each.stages = stages_in_turn(each);
@@ -223,8 +225,9 @@ class Collector {
     constexpr int most = 4;
     Gemm each = options_;
     if (each.m < 1 || each.m > most || each.splits > 1 || each.stream_blocks > 0) return;
-    each.direct = true, each.producers = 0, each.persistent = false;
-    each.cluster = 1;
+    const bool clusters = each.cluster * each.cluster_columns * each.cluster_splits > 1;
+    if (each.producers > 0 || each.persistent || clusters) return;
+    each.direct = true;
     const int words = kernels::detail::direct_bytes(each) / 4;
     for (const int columns : {1, 2, 4, 8})
       for (const int warps_k : {1, 2, 4, 8})
@@ -260,7 +263,8 @@ class Collector {
   bool only_split(const Tile& tile) const {
     const int m = options_.m, rows = (m + tile.m - 1) / tile.m * tile.m;
     const bool swaps = warpgroups_ && by_boxes_ && options_.a_major == Major::row &&
-                       !options_.batched && options_.n > 0;
+                       !options_.batched && options_.n > 0 && options_.splits == 1 &&
+                       options_.stream_blocks == 0;
     return swaps && m > 64 && 2 * rows > 3 * m;
   }
   bool off_lines() const {

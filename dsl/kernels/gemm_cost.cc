@@ -171,7 +171,6 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   if (!tma) copies(options, target, line, c), copy *= straddle, begin *= straddle;
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
-  // Of few columns, several CTAs of a multiprocessor hide that.
   // Of few columns, several CTAs of a multiprocessor hide that. Warpgroups that compute tiles in
   // turn leave their products in flight.
   const bool alone = groups == 1 && tile.n > 16 && tile.products == 1;

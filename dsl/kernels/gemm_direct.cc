@@ -232,9 +232,9 @@ void Direct::describe() {
     A = A.matrix(k_.block_z(), stride_a), B = B.matrix(k_.block_z(), stride_b);
     finisher.select_matrix(k_.block_z(), stride_c);
   }
-  // Of rows that begin anywhere, the whole words after which another one ends inside of the row.
+  // Of rows that begin anywhere, the words behind which another one ends inside of the row.
   const Scalar row_bytes = integer(depth_) * element_;
-  words_ = shifted_ ? (maximum(row_bytes, 3) - 3) / word_bytes : row_bytes / word_bytes;
+  words_ = shifted_ ? (maximum(row_bytes, 4) - 4) / word_bytes : row_bytes / word_bytes;
   warp_n_ = k_.warp() % tile.warps_n, warp_k_ = k_.warp() / tile.warps_n;
   const auto [tile_row, tile_col] = k_.block_tile(m_, n_, tile, options_.group);
   const Scalar top = integer(tile_row) * tile.m,

@@ -12,8 +12,8 @@ namespace tartan::inline TARTAN_ABI::kernels::detail {
 int direct_bytes(const Gemm& options);
 bool direct_shifts(const Gemm& options);
 /// The k of a step: an access of all lanes of warps_k warps. tile.k = 0 stands for it.
-int direct_step(const Gemm& options);  /// Whether such a kernel multiplies these types, in these
-                                       /// major orders, on this target.
+int direct_step(const Gemm& options);
+/// Whether such a kernel multiplies these types, in these major orders, on this target.
 bool direct_takes(const Gemm& options, const Target& target);
 
 /// The body of the kernel. tile.k is direct_step().

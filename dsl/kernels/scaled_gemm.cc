@@ -173,8 +173,8 @@ class Products {
     else k_.copy(from, to);
   }
 
-  // Whether B passes by once, so that it should not take A's place in L2: of up to 128 rows, the
-  // two CTAs that read the same columns do so at the same time.
+  // Whether B passes by once, so that it should not take A's place in L2: of up to 128 rows,
+  // CTAs that read the same columns do so at the same time.
   bool streams_b() const {
     return options_.grouping == Grouping::none && options_.cluster == 1 && options_.m > 0 &&
            options_.m <= block;

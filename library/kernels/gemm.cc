@@ -65,7 +65,7 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                       .grid_of = [=](const LaunchSizes& sizes) { return sum_grid(gemm, sizes); }};
                 }});
   std::erase(options, "a-major");
-  for (const char* option : {"bit-op", "swap", "direct", "tuning", "workspace"})
+  for (const char* option : {"bit-op", "products", "swap", "direct", "tuning", "workspace"})
     std::erase(options, option);
   registry.add(
       {"sparse_gemm", "GEMM with a 2:4 sparse A", options, [=](const Target&) -> Result<Described> {

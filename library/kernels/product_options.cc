@@ -325,6 +325,10 @@ Result<Gemm> completed(const ProductWords& words, const Gemm& read, const Target
     out = found->value_or(out);
   }
   if (words.stages) out.stages = read.stages;
+  if (words.producers && read.producers == 0 && out.tile.products > 1)
+    return {"usage"_rule,
+            "--producers 0: the tile that is chosen here is computed by warpgroups in turn "
+            "(--products), which need producer warps; leave it out, or name a --tile"};
   if (words.producers) out.producers = read.producers;
   if (words.cluster) out.cluster = read.cluster;
   if (words.cluster_columns) out.cluster_columns = read.cluster_columns;
@@ -408,7 +412,8 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          "Computes the transpose of C, so that a --tile is one of n rows and m columns: for few "
          "rows");
   option("direct", words.direct,
-         "For one to four rows: warps read the columns of B straight from global memory, without "
+         "For a --tile of one to eight rows: warps read the columns of B straight from global "
+         "memory, without "
          "shared memory and tensor cores; --stages is then the accesses to a row that a lane makes "
          "at a time, and the k of --tile follows from the rest");
   option("producers", words.producers,

@@ -148,6 +148,16 @@ TEST(Decode, AssemblesWithoutSpills) {
   }
 }
 
+TEST(Decode, TunedTakesImpossibleHeads) {
+  for (const int head_dim : {0, -16, 1 << 23}) {
+    const Target hopper = *Target::parse("sm_90a");
+    const auto compiled =
+        compile(kernels::decode(kernels::tuned(D{.head_dim = head_dim}, hopper)), hopper);
+    ASSERT_FALSE(compiled) << head_dim;
+    EXPECT_NE(compiled.diags().text().find("head_dim = "), std::string::npos);
+  }
+}
+
 // One diagnostic per error.
 TEST(Decode, RefusesWrongOptions) {
   for (const auto& [options, part] :

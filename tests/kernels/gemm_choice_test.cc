@@ -27,7 +27,8 @@ std::string text(const Gemm& options) {
                      tile.warps_n, tile.warps_k, options.stages, options.producers,
                      options.persistent ? ":persistent" : "",
                      options.cluster > 1 ? fmt::format(":cluster={}", options.cluster) : "") +
-         fmt::format("{}:cluster_splits={}", options.swap ? ":swap" : "", options.cluster_splits);
+         fmt::format("{}:cluster_splits={}:products={}{}", options.swap ? ":swap" : "",
+                     options.cluster_splits, tile.products, options.direct ? ":direct" : "");
 }
 
 struct Sizes {
@@ -115,6 +116,17 @@ TEST(GemmChoice, KnownMistakes) {
   EXPECT_TRUE(chosen(1, 4001, 4003, Type::s8).direct);
   EXPECT_TRUE(chosen(1, 1024, 1024, bf16).direct);
   EXPECT_FALSE(chosen(5, 1463, 561, bf16).direct);
+  // Not where the caller wants what they do not have.
+  const auto wants = [](auto change) {
+    Gemm out = problem(1, 1463, 561, bf16);
+    change(out);
+    return kernels::tuned(out, hopper);
+  };
+  EXPECT_FALSE(wants([](Gemm& g) { g.producers = 4; }).direct);
+  EXPECT_FALSE(wants([](Gemm& g) { g.persistent = true; }).direct);
+  EXPECT_FALSE(wants([](Gemm& g) { g.cluster = 2; }).direct);
+  // No turns where a third of a tile's rows is padding.
+  EXPECT_EQ(chosen(72, 40000, 512, f16).tile.products, 1);
   EXPECT_EQ(chosen(16, 8192, 8192, bf16).tile.n, 16);
   EXPECT_GT(chosen(14, 512, 7936, bf16).cluster_splits, 1);
   // Rows that begin off 128-byte lines, in less than a wave of tiles: clusters share what they

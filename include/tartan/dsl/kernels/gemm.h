@@ -104,9 +104,9 @@ struct Gemm {
   /// of C. Not with `splits` or `stream_blocks`.
   ///   options.tile = {.m = 64, .n = 16, .k = 128, .warps_m = 4, .warps_n = 1};   // m <= 16
   bool swap = false;
-  /// For one to four rows (tile.m is 8 at most): no shared memory for A and B. The lanes of a warp
-  /// read its tile.n / warps_n columns of B straight from global memory, side by side along k, in
-  /// accesses of 16 bytes or what k is a multiple of; where that is less than 4 bytes, in words
+  /// For few rows, up to four (tile.m is 8 at most): no shared memory for A and B. The lanes of a
+  /// warp read its tile.n / warps_n columns of B straight from global memory, side by side along k,
+  /// in accesses of 16 bytes or what k is a multiple of; where that is less than 4 bytes, in words
   /// that they shift. Sums are f32 (s32), without tensor cores, on any target. warps_k warps divide
   /// k, `stages` is the number of accesses to each row that a lane makes at a time, and tile.k (0:
   /// what it must be) that of an access of all warps_k warps. At most 8 columns of a warp, 32 sums.
