@@ -21,6 +21,7 @@
 #include "compiler/codegen/absent_results.h"
 #include "compiler/codegen/accumulators.h"
 #include "compiler/codegen/impl.h"
+#include "compiler/codegen/narrow_stores.h"
 #include "compiler/codegen/target_machine.h"
 #include "compiler/codegen/value_scopes.h"
 
@@ -86,6 +87,7 @@ void run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::raw_pw
   passes->add(llvm::createPromoteMemoryToRegisterPass());
   passes->add(llvm::createEarlyCSEPass());
   passes->add(name_accumulators(declaration));
+  passes->add(move_before_narrow_stores());
   add_back_end(*passes, machine, out);
   passes->run(module);
   delete passes;

@@ -158,6 +158,37 @@ TEST(Words, Bits) {
   }
 }
 
+// The assembler would convert the number where st takes its register: it is moved before.
+TEST(Words, LowBitsOfNumbers) {
+  const auto added = [](Builder& k, const Scalar& x) {
+    return k.bitcast(k.convert(x, f32) + 12582912.0, u32);
+  };
+  for (const char* target : targets()) {
+    const std::vector<std::uint8_t> bytes = ramp<std::uint8_t>(0, 7);
+    EXPECT_EQ(bytes, lanes<std::uint8_t>(Type::u8, bytes, target, [&](Builder& k, Scalar x) {
+                return k.convert(added(k, x), Type::u8);
+              }));
+    const std::vector<std::uint16_t> words = ramp<std::uint16_t>(3, 1999);
+    EXPECT_EQ(words, lanes<std::uint16_t>(Type::u16, words, target, [&](Builder& k, Scalar x) {
+                return k.convert(select(x > 500, added(k, x), k.convert(x, u32)), Type::u16);
+              }));
+  }
+  const auto compiled =
+      compile(kernel("narrow", {.block = 32},
+                     [&](Builder& k) {
+                       const auto out = k.global("out", Type::u8, row_major(1, 32));
+                       k.write(out, 0, k.thread(), k.convert(added(k, k.thread()), Type::u8));
+                     }),
+              *Arch::parse("sm_80"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  const std::size_t store = compiled->ptx.find("st.global.b8"),
+                    from = compiled->ptx.find("], %r", store) + 3,
+                    end = compiled->ptx.find(';', from);
+  ASSERT_NE(end, std::string::npos) << compiled->ptx;
+  const std::string moved = "mov.b32 " + compiled->ptx.substr(from, end - from) + ", %r";
+  EXPECT_NE(compiled->ptx.find(moved), std::string::npos) << compiled->ptx;
+}
+
 // Both halves are what single numbers give.
 TEST(Words, PackedArithmetic) {
   for (const char* target : targets())
