@@ -339,6 +339,9 @@ class Collector {
       // The fewer CTAs have a part of the sum, the longer it takes.
       const int across = tile.n / (8 * tile.warps_n);  // fragments of a warp
       if (3 * takers_among(splits, across) < std::min(splits, across)) continue;
+      // CTAs that add unlike parts need registers that wide tiles of warpgroups do not leave.
+      constexpr int widest_unlike = 128;
+      if (by_boxes_ && across % splits != 0 && tile.n > widest_unlike) continue;
       each.cluster_splits = splits;
       beside_sums(each);
     }
@@ -346,7 +349,9 @@ class Collector {
 
   // With as many of its stages as fit beside what the CTAs exchange: in parts, or all at once.
   void beside_sums(Gemm each) {
-    const int stages = each.stages, fewest = each.producers ? 3 : 2;
+    // With two stages, more CTAs at a time leave warps of 64 rows too few registers.
+    const bool tall = each.tile.m >= 64 * each.tile.warps_m;
+    const int stages = each.stages, fewest = each.producers || tall ? 3 : 2;
     constexpr int barriers = 512;  // bytes, at most
     const std::int64_t whole = std::int64_t{4} * each.tile.m * each.tile.n;
     const auto fits = [&] {
