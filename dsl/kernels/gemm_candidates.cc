@@ -298,7 +298,10 @@ class Collector {
         out.push_back(count);
     };
     if (!each.producers) {
-      for (const int count : {3, 4, tile.m <= 32 ? 8 : 2}) add(count);
+      // Warps of 64 rows spill beside bytes that they copy one by one into four.
+      const bool spills =
+          bits(each.a) == 8 && copied_bytes(options_) < 4 && tile.m >= 64 * tile.warps_m;
+      for (const int count : {3, spills ? 3 : 4, tile.m <= 32 ? 8 : 2}) add(count);
       return out;
     }
     add(std::min(room / stage, most));
