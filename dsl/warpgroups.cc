@@ -224,7 +224,6 @@ void Builder::warpgroups(const std::function<void(int)>& body, Here at) {
   if (!state.has_body(body != nullptr, "warpgroups()") || !detail::can_divide(state)) return;
   detail::RoleState& roles = state.roles;
   roles.warpgroups = state.config.options.block / detail::warpgroup_threads;
-  roles.rings.clear();
   if (!detail::is_free_barrier(state, 0)) return;
   if (roles.current != detail::Role::producer) {
     state.log.choose("warpgroups",
@@ -240,6 +239,7 @@ void Builder::warpgroups(const std::function<void(int)>& body, Here at) {
     if (roles.current != detail::Role::producer) detail::check_turns(state);
   }
   roles.warpgroup = -1;
+  roles.rings.clear();  // they hold the state
 }
 
 void Builder::in_turn(const std::function<void()>& body, Here at) {
