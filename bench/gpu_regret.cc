@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures about a hundred configurations of the GEMM kernel, cuBLAS and cuBLASLt on many problems:
-// what a choice of configuration costs. regret.py reads the result; see --help.
+// what a choice of configuration costs. gemm_regret reads the result; see --help.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include "bench/gpu/regret_race.h"
 #include "bench/gpu/words.h"
@@ -64,25 +65,39 @@ std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const Targ
   return out;
 }
 
-// Those, and the given configurations that the product can have: in elements of any type, since
-// their k is one of 16-bit elements.
+// A given configuration for a product, if it can have it: in elements of any type, since its k is
+// one of 16-bit elements.
+std::optional<kernels::Gemm> given(const std::string& word, const gpu::Product& product,
+                                   const Target& target) {
+  auto config = gpu::read_config(word);
+  if (!config || config->tuned || config->blocks) gpu::refuse("--config", word, gpu::config_help());
+  config->gemm.tile.k = config->gemm.tile.k * 16 / bits(product.a);
+  kernels::Gemm out = gpu::options_of(*config, product);
+  if (!gpu::sensible(*config, product) || !tartan::detail::runs(out, target)) return std::nullopt;
+  return out;
+}
+
 std::vector<kernels::Gemm> measured_on(const Words& words, const gpu::Product& product,
                                        const Target& target) {
   std::vector<kernels::Gemm> out = best_of_model(product, target, words.ranked);
   const auto text = [](const kernels::Gemm& of) { return gpu::config_text(of); };
   for (const std::string& word : words.configs) {
-    auto config = gpu::read_config(word);
-    if (!config || config->tuned || config->blocks)
-      gpu::refuse("--config", word, gpu::config_help());
-    config->gemm.tile.k = config->gemm.tile.k * 16 / bits(product.a);
-    const kernels::Gemm options = gpu::options_of(*config, product);
-    const bool known = std::any_of(out.begin(), out.end(), [&](const kernels::Gemm& each) {
-      return text(each) == text(options);
-    });
-    if (!known && gpu::sensible(*config, product) && tartan::detail::runs(options, target))
-      out.push_back(options);
+    const auto options = given(word, product, target);
+    if (options && std::none_of(out.begin(), out.end(), [&](const kernels::Gemm& each) {
+          return text(each) == text(*options);
+        }))
+      out.push_back(*options);
   }
   return out;
+}
+
+// Configurations that no problem can have are a mistake.
+void check_configs(const Words& words, const std::vector<gpu::Drawn>& all, const Target& target) {
+  for (const std::string& word : words.configs)
+    if (std::none_of(all.begin(), all.end(), [&](const gpu::Drawn& each) {
+          return given(word, each.product, target).has_value();
+        }))
+      gpu::refuse("--config", word, "one that runs for a problem's types and sizes");
 }
 
 nlohmann::json described(const gpu::Drawn& problem) {
@@ -131,6 +146,7 @@ Target target_of(const Words& words, const Device& device) {
 gpu::RegretKernels kernels_for(const Words& words, const std::vector<gpu::Drawn>& all,
                                const Target& target, int share = 0, int shares = 1) {
   if (words.ranked == 0) return {target, all, share, shares};
+  check_configs(words, all, target);
   std::vector<kernels::Gemm> wanted;
   for (const gpu::Drawn& each : all) {
     const auto best = measured_on(words, each.product, target);

@@ -57,10 +57,8 @@ class BoxCopier {
     state_.fill.tma_bytes += static_cast<int>(bytes);
     const bool shared = share.blocks.valid();
     state_.fill.by_cluster |= shared;
-    const std::string_view evicts = state_.fill.eviction == codegen::Eviction::normal ? ""
-                                    : state_.fill.eviction == codegen::Eviction::first
-                                        ? "; L2 evicts them first"
-                                        : "; L2 evicts them last";
+    constexpr std::string_view policies[] = {"", "; L2 evicts them first", "; L2 evicts them last"};
+    const std::string_view evicts = policies[static_cast<int>(state_.fill.eviction)];
     state_.log.choose(fmt::format("copy {} to {}", from_.name, to_.name),
                       fmt::format("cp.async.bulk.tensor{}{}, boxes of {} x {}",
                                   shared ? ".multicast::cluster" : "",

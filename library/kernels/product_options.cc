@@ -413,9 +413,8 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          "rows");
   option("direct", words.direct,
          "For a --tile of one to eight rows: warps read the columns of B straight from global "
-         "memory, without "
-         "shared memory and tensor cores; --stages is then the accesses to a row that a lane makes "
-         "at a time, and the k of --tile follows from the rest");
+         "memory, without shared memory and tensor cores; --stages is then the accesses to a row "
+         "that a lane makes at a time, and the k of --tile follows from the rest");
   option("producers", words.producers,
          "Producer warps of a warp-specialized kernel; default with --tile: 0");
   option("cluster", words.cluster,

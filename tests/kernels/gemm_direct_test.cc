@@ -5,10 +5,9 @@
 namespace tartan {
 namespace {
 
-using kernels::Activation;
-using kernels::Epilogue;
 using kernels::Gemm;
 using testing_gemm::Bytes;
+using testing_gemm::every_part;
 using testing_gemm::Finished;
 using testing_gemm::Product;
 using testing_gemm::target_of;
@@ -79,17 +78,10 @@ TEST(GemmDirect, EveryType) {
 }
 
 TEST(GemmDirect, WholeEpilogue) {
-  constexpr Epilogue every{.alpha = true,
-                           .beta = true,
-                           .row_scales = true,
-                           .column_scales = true,
-                           .bias = true,
-                           .activation = Activation::relu,
-                           .residual = true};
   for (const Type c : {f32, bf16, Type::e4m3})
     for (const int warps_k : {1, 2}) {
       Gemm options = direct(2, 4, 2, warps_k, 2);
-      options.epilogue = every, options.c = c;
+      options.epilogue = every_part, options.c = c;
       expect_right(options, {3, 21, 203}, true, "sm_89");
     }
   Gemm options = of(direct(1, 8, 1, 4, 1), s8, s8);

@@ -12,6 +12,7 @@ using kernels::Activation;
 using kernels::Epilogue;
 using kernels::Gemm;
 using testing_gemm::Bytes;
+using testing_gemm::every_part;
 using testing_gemm::Finished;
 using testing_gemm::Launch;
 using testing_gemm::Product;
@@ -63,13 +64,7 @@ TEST(GemmEpilogue, EveryOperation) {
                             {.column_scales = true, .bias = true},
                             {.activation = Activation::relu},
                             {.bias = true, .activation = Activation::relu, .residual = true},
-                            {.alpha = true,
-                             .beta = true,
-                             .row_scales = true,
-                             .column_scales = true,
-                             .bias = true,
-                             .activation = Activation::relu,
-                             .residual = true}};
+                            every_part};
   int round = 0;
   for (const Epilogue& epilogue : parts) {
     SCOPED_TRACE(round);
@@ -122,15 +117,8 @@ TEST(GemmEpilogue, EightBitFloats) {
   for (const char* target : {"sm_89", "sm_90", "sm_120"}) {
     EXPECT_EQ(wrong_on(target, {.a = e4m3, .b = e4m3, .c = e4m3}, 65, 63, 127), 0);
     EXPECT_EQ(wrong_on(target, {.a = e4m3, .b = e5m2, .c = e5m2}, 16, 200, 64), 0);
-    const Epilogue every{.alpha = true,
-                         .beta = true,
-                         .row_scales = true,
-                         .column_scales = true,
-                         .bias = true,
-                         .activation = Activation::relu,
-                         .residual = true};
-    EXPECT_EQ(wrong_on(target, {.a = e5m2, .b = e5m2, .c = e4m3, .epilogue = every}, 33, 66, 40),
-              0);
+    EXPECT_EQ(
+        wrong_on(target, {.a = e5m2, .b = e5m2, .c = e4m3, .epilogue = every_part}, 33, 66, 40), 0);
     EXPECT_EQ(
         wrong_on(target, {.c = f16, .epilogue = {.alpha = true, .residual = true}}, 64, 65, 40), 0);
     EXPECT_EQ(

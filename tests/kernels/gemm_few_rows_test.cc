@@ -5,9 +5,8 @@
 namespace tartan {
 namespace {
 
-using kernels::Activation;
-using kernels::Epilogue;
 using kernels::Gemm;
+using testing_gemm::every_part;
 using testing_gemm::Finished;
 using testing_gemm::Product;
 using testing_gemm::target_of;
@@ -17,14 +16,6 @@ struct Sizes {
 };
 // No multiples of a tile; fewer k-tiles than splits; one k-tile that is not whole; odd rows.
 constexpr Sizes all_sizes[] = {{1, 7, 16}, {65, 136, 200}, {70, 63, 1}, {30, 129, 135}};
-
-constexpr Epilogue every{.alpha = true,
-                         .beta = true,
-                         .row_scales = true,
-                         .column_scales = true,
-                         .bias = true,
-                         .activation = Activation::relu,
-                         .residual = true};
 
 Gemm by_warps(int cluster_splits) {
   return {.tile = {.m = 64, .n = 16 * cluster_splits, .k = 32, .warps_m = 2, .warps_n = 2},
@@ -87,7 +78,7 @@ TEST(GemmClusterSplits, FewColumns) {
       options.tile.n = 16;
       SCOPED_TRACE(trace(options, size));
       EXPECT_EQ(wrong("sm_90", options, size), 0);
-      options.tile.n = 32, options.epilogue = every, options.c = bf16;
+      options.tile.n = 32, options.epilogue = every_part, options.c = bf16;
       EXPECT_EQ(wrong("sm_90", options, size), 0);
     }
   Gemm options = by_warpgroups(8);
@@ -110,7 +101,7 @@ TEST(GemmClusterSplits, ColumnsThatDoNotDivide) {
       EXPECT_EQ(wrong("sm_90", options, size), 0);
       options = by_warpgroups(splits), options.tile.n = columns;
       EXPECT_EQ(wrong("sm_90a", options, size), 0);
-      options.swap = true, options.epilogue = every;
+      options.swap = true, options.epilogue = every_part;
       EXPECT_EQ(wrong("sm_90a", options, {columns, 136, 712}, true), 0);
     }
 }
@@ -140,11 +131,11 @@ TEST(GemmClusterSplits, WholeEpilogue) {
   for (const Type c : {f32, bf16, Type::e4m3})
     for (const Sizes& size : {Sizes{65, 136, 200}, {30, 129, 136}}) {
       Gemm options = by_warps(2);
-      options.epilogue = every, options.c = c;
+      options.epilogue = every_part, options.c = c;
       SCOPED_TRACE(trace(options, size));
       EXPECT_EQ(wrong("sm_90", options, size), 0);
       options = by_warpgroups(4);
-      options.epilogue = every, options.c = c;
+      options.epilogue = every_part, options.c = c;
       EXPECT_EQ(wrong("sm_90a", options, size), 0);
     }
 }
@@ -234,7 +225,7 @@ TEST(GemmSwap, WholeEpilogue) {
   for (const Type c : {f32, bf16, f16, Type::e4m3})
     for (const Sizes& size : {Sizes{13, 136, 200}, {30, 129, 136}}) {
       Gemm options = swapped(16);
-      options.epilogue = every, options.c = c;
+      options.epilogue = every_part, options.c = c;
       SCOPED_TRACE(trace(options, size));
       EXPECT_EQ(wrong("sm_90a", options, size), 0);
     }

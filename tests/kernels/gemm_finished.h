@@ -23,6 +23,15 @@ inline double rounded(Type type, double x) {
   return std::clamp(std::nearbyint(x / unit) * unit, -largest, largest);
 }
 
+/// Every part of an epilogue, with an activation that is exact.
+inline constexpr kernels::Epilogue every_part{.alpha = true,
+                                              .beta = true,
+                                              .row_scales = true,
+                                              .column_scales = true,
+                                              .bias = true,
+                                              .activation = kernels::Activation::relu,
+                                              .residual = true};
+
 // A product and its epilogue's values: powers of two times small integers, so that everything but
 // the activations is exact.
 struct Finished {

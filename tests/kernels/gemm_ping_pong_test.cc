@@ -12,9 +12,7 @@ using testing_gemm::Product;
 using testing_gemm::target_of;
 
 bool runs_here(const Target& target) {
-  const Device* const gpu = testing_gemm::gpu();
-  return !gpu ||
-         (target.arch.suffix ? target.arch.sm == gpu->arch().sm : target.arch.sm <= gpu->arch().sm);
+  return !testing_gemm::gpu() || testing_gemm::runs_on_gpu(target);
 }
 
 Gemm in_turn(int rows, int columns, int stages) {
@@ -101,13 +99,7 @@ TEST(GemmPingPong, WholeEpilogue) {
     SCOPED_TRACE(name(c));
     Gemm options = in_turn(64, 64, 3);
     options.c = c;
-    options.epilogue = {.alpha = true,
-                        .beta = true,
-                        .row_scales = true,
-                        .column_scales = true,
-                        .bias = true,
-                        .activation = kernels::Activation::relu,
-                        .residual = true};
+    options.epilogue = testing_gemm::every_part;
     const Finished finished{Product(options, 200, 136, 200)};
     Launch launch = finished.launch();
     launch.grid = {2};

@@ -4,7 +4,7 @@
 
 #include "dsl/kernels/gemm_candidates.h"
 #include "library/tune_bench.h"
-#include "tests/kernels/gemm_run.h"
+#include "tests/kernels/gemm_finished.h"
 #include "tests/runtime/temporary_cache.h"
 
 namespace tartan {
@@ -149,15 +149,9 @@ TEST(Tune, MeasuresOnADevice) {
     Type type, c;
     kernels::Epilogue epilogue = {};
   };
-  const kernels::Epilogue every = {.alpha = true,
-                                   .beta = true,
-                                   .row_scales = true,
-                                   .column_scales = true,
-                                   .bias = true,
-                                   .activation = kernels::Activation::relu,
-                                   .residual = true};
-  for (const auto& [type, c, epilogue] :
-       {Case{bf16, bf16, every}, {Type::e4m3, bf16}, {Type::s8, Type::s8, {.alpha = true}}}) {
+  for (const auto& [type, c, epilogue] : {Case{bf16, bf16, testing_gemm::every_part},
+                                          {Type::e4m3, bf16},
+                                          {Type::s8, Type::s8, {.alpha = true}}}) {
     Gemm product{.m = 40, .n = 136, .k = 528, .a = type, .b = type, .c = c, .epilogue = epilogue};
     if (type == Type::s8) product.accumulator = s32;
     Device device = *Device::open("emulator");
