@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two groups of warps each have 64 rows and half of the values' columns of the output. The first
-// one also computes the scores of a step and writes their exponentials, the weights, to shared
-// memory, where both read them.
+// one also computes the scores of a step and their exponentials, the weights, which it multiplies
+// from registers; the second one reads them in shared memory.
 #include "tartan/dsl/kernels/mla_decode.h"
 
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 #include <numbers>
 
 #include "dsl/arithmetic.h"
+#include "dsl/kernels/attention_tiles.h"
 #include "dsl/kernels/integers.h"
 #include "dsl/kernels/keys.h"
 #include "dsl/kernels/split_keys.h"
@@ -25,7 +26,7 @@ constexpr int tile_rows = 64, half = latent / 2, threads = 256;
 // The named barrier at which the second group says that it has read the weights of a step.
 constexpr int free = 2;
 constexpr int first_group = 3;  // that of the first group alone
-constexpr int issued = 4;       // at which the first group says that its products are on their way
+constexpr int weighed = 4;      // at which the first group says that they are there
 
 using tartan::detail::plus;
 using tartan::detail::times;
@@ -83,7 +84,7 @@ class MlaDecoding {
     sKV_ = k_.shared("sKV", with_.type, mma_latent_.shared_b(with_.stages, Major::col));
     sK_rope_ = k_.shared("sK_rope", with_.type, mma_rope_.shared_b(with_.stages, Major::col));
     sWeights_ = k_.shared("sWeights", with_.type, mma_values_.shared_a(1, Major::row));
-    sShrink_ = k_.shared("sShrink", f32, row_major(2, tile_rows));
+    sShrink_ = k_.shared("sShrink", f32, row_major(1, tile_rows));
     sTop_ = k_.shared("sTop", f32, row_major(1, tile_rows));
     sSum_ = k_.shared("sSum", f32, row_major(1, tile_rows));
     split_.ticket = k_.shared("sTicket", u32, row_major(1, 1));
@@ -111,7 +112,7 @@ class MlaDecoding {
     split_.P = k_.global("P", f32, row_major(of_part, latent));
     split_.L = k_.global("L", f32, row_major(of_part, 2));
     split_.counters = k_.global("counters", u32, row_major(batch, tiles));
-    masked_ = k_.constant(f32, -infinity), zero_ = k_.constant(f32, 0);
+    masked_ = k_.constant(f32, -infinity), zero_ = k_.constant(f32, 0), one_ = k_.constant(f32, 1);
     const Scalar block = k_.convert(k_.block_x(), s32);
     split_.rows = of_part, split_.cols = latent;
     split_.keys_per_step = keys_, split_.threads = threads;
@@ -164,26 +165,30 @@ class MlaDecoding {
     auto o = mma_values_.accumulator();
     const Scalar group = mma_values_.product(), scores = group == 0;
     const auto use = [&](const Scalar& t, const Scalar& stage) {
-      const Scalar shrinks = k_.convert(t, s32) % 2;
-      auto p = mma_latent_.accumulator();
+      const Shared values = sKV_[stage].transposed().tile(keys_, half, 0, group);
       k_.when(
-          scores, [&] { score(part, t, stage, shrinks, top, p); },
-          [&] { k_.arrive(free, threads); });
-      k_.barrier();
-      const RowValues shrink = read_rows(sShrink_, shrinks, o);
-      k_.when(any_lane((shrink[0] != 1) | (shrink[1] != 1)),
-              [&] { o = map_rows(o, shrink, times); });
-      // The first group's products go first: it computes the next scores beside the second one's.
-      const auto meet = [&](const Scalar& who, const char* how) {
-        if (with_.producers > 0 && k_.target().arch.text() == "sm_90a")  // wgmma
-          k_.when(who,
-                  [&] { k_.ptx(fmt::format("bar.{} {}, {};", how, issued, threads), {}, {}); });
-      };
-      meet(!scores, "sync");
-      o = mma_values_(o, sWeights_[0], sKV_[stage].transposed().tile(keys_, half, 0, group));
-      meet(scores, "arrive");
-      // Beside the product.
-      k_.when(scores, [&] { sum = map(map(sum, shrink, times), row_sum(p), plus); });
+          scores,
+          [&] {
+            auto shrink = mma_latent_.row_variable(one_);
+            const WarpTile p = score(part, t, stage, top, shrink, o),
+                           weights = convert(p, with_.type);
+            o = mma_values_(o, operand_a(weights, mma_values_.kind().shape), values);
+            // Beside the product. A barrier of the builder would wait for it.
+            meet("sync", free);
+            k_.store(sWeights_[0], weights);
+            write_rows(sShrink_, 0, p, shrink);
+            proxy_fence();
+            meet("arrive", weighed);
+            sum = map(map(sum, shrink, times), row_sum(p), plus);
+          },
+          [&] {
+            k_.arrive(free, threads);
+            k_.barrier(weighed, threads);
+            const RowValues shrink = read_rows(sShrink_, 0, o);
+            k_.when(any_lane((shrink[0] != 1) | (shrink[1] != 1)),
+                    [&] { o = map_rows(o, shrink, times); });
+            o = mma_values_(o, sWeights_[0], values);
+          });
     };
     k_.pipeline(
         with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(part, pages, t, stage); },
@@ -198,9 +203,14 @@ class MlaDecoding {
     });
   }
 
-  // The weights of a step, and the factors for what was summed before it.
-  void score(const Part& part, const Scalar& t, const Scalar& stage, const Scalar& shrinks,
-             RowVariable& top, Accumulator& p) {
+  void meet(const char* how, int barrier) const {
+    k_.ptx(fmt::format("bar.{} {}, {};", how, barrier, threads), {}, {});
+  }
+
+  // The weights of a step. Where a maximum moves: the factors for what was summed before it, and
+  // the output times them.
+  WarpTile score(const Part& part, const Scalar& t, const Scalar& stage, RowVariable& top,
+                 RowVariable& shrink, Accumulator& o) {
     const Scalar first = (part.first + k_.convert(t, s32)) * keys_;
     auto s = mma_latent_.accumulator();
     s = mma_latent_(s, sQ_[0], sKV_[stage]);
@@ -215,20 +225,33 @@ class MlaDecoding {
       k_.when(first + keys_ > part.length, [&] { clear(sKV_[stage], part.length - first); });
     });
     // A row's maximum stays where it is until weights might become large: the output then needs no
-    // correction. It is infinite before any key is seen: the difference of two infinities is NaN.
+    // correction, and lanes need not exchange their maxima. It is infinite before any key is seen:
+    // the difference of two infinities is NaN.
     constexpr double most_exponent = 8;
-    const RowValues before = top, now = map(before, row_maximum(s), [&](Scalar old, Scalar x) {
-                                    return select((x - old) * scale_ > most_exponent, x, old);
-                                  });
-    const RowValues base = map(now, [&](Scalar b) { return select(b == masked_, 0, b); });
-    const RowValues shrink =
-        map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * scale_); });
-    p = map_rows(s, base, [&](Scalar x, Scalar b) { return exp2((x - b) * scale_); });
-    k_.barrier(free, threads);
-    k_.store(sWeights_[0], convert(p, with_.type));
-    write_rows(sShrink_, shrinks, p, shrink);
-    top = now;
-    proxy_fence();
+    const auto is_far = [&](const Scalar& x, const Scalar& old) {
+      return (x - old) * scale_ > most_exponent;
+    };
+    const auto base_of = [&](const RowValues& tops) {
+      return map(tops, [&](const Scalar& b) { return select(b == masked_, 0, b); });
+    };
+    const RowValues own = in_lane(k_, s, maximum), before = top;
+    if (own.empty()) return s;  // after an error
+    k_.when(any_lane(is_far(own[0], before[0]) | is_far(own[1], before[1])), [&] {
+      const RowValues now = map(before, across_lanes(own), [&](Scalar old, Scalar x) {
+        return select(is_far(x, old), x, old);
+      });
+      shrink =
+          map(before, base_of(now), [&](Scalar a, Scalar b) { return exp2((a - b) * scale_); });
+      o = map_rows(o, shrink, times);
+      top = now;
+    });
+    return map_rows(s, base_of(top), [&](Scalar x, Scalar b) { return exp2((x - b) * scale_); });
+  }
+
+  static RowValues across_lanes(RowValues of) {
+    for (const int by : {1, 2})
+      of = map(of, [&](const Scalar& x) { return maximum(x, shuffle_xor(x, by)); });
+    return of;
   }
 
   // wgmma sees what threads have written.
@@ -255,7 +278,7 @@ class MlaDecoding {
   }
 
   // Zeros in the rows of V beyond the sequence, where anything may be, once the whole group has
-  // read them as keys.
+  // read them as keys, and before any of its warps multiplies them.
   void clear(const Shared& values, const Scalar& from) {
     constexpr int vectors = latent / 8;
     k_.barrier(first_group, threads / 2);
@@ -264,6 +287,8 @@ class MlaDecoding {
               const Scalar at = k_.address(values, i % vectors * 8, i / vectors);
               k_.ptx("st.shared.v4.b32 [%0], {%1, %1, %1, %1};", {}, {at, k_.constant(u32, 0)});
             });
+    proxy_fence();
+    k_.barrier(first_group, threads / 2);
   }
 
   RowValues read_rows(const Shared& from, const Scalar& line, const WarpTile& of) const {
@@ -316,7 +341,7 @@ class MlaDecoding {
   const MlaDecode with_;
   const int keys_;  // of a step
   SplitKeys split_;
-  Scalar most_pages_, scale_, masked_, zero_;
+  Scalar most_pages_, scale_, masked_, zero_, one_;
   Global Q_, KV_, table_, O_;
   TiledMma mma_latent_, mma_rope_, mma_values_;
   Ring sQ_, sQ_rope_, sKV_, sK_rope_, sWeights_;
