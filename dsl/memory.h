@@ -46,6 +46,8 @@ struct TmaStaging {
   int batch = 0;      // boxes that are stored together
   int slots = 0;      // batches that fit
   bool used = false;  // something was stored through it
+  int ring = -1;      // the memory of stages that nothing fills or reads any more where it stores
+  bool in_ring = false;
 };
 
 /// The memories of a kernel. A Tensor refers to its memory by number.

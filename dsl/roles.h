@@ -57,6 +57,10 @@ void peeled_pipeline(
 /// no CTA reads again, or all do. A hint; other copies have none.
 void with_eviction(Builder& k, codegen::Eviction eviction, const std::function<void()>& body);
 
+/// Stores of tiles may stage them in this ring's memory where little is left beside it: of a kernel
+/// whose consumers store once all of its pipelines have ended.
+void stage_stores_in(const Ring& ring);
+
 /// griddepcontrol_wait() in a fill callback of producers divides it, where consumers wait, too:
 /// copies before it are issued ahead, for all stages that are free at first, and only those after
 /// it wait. False anywhere else.

@@ -130,6 +130,7 @@ class BoxStorer {
     const std::string refused = refused_by_tma_;
     const bool by_tma = refused.empty();
     state_.staging.used |= by_tma;
+    if (state_.staging.in_ring) leave_ring();
     const std::vector<Box> all = boxes();
     Fragments::Order order;
     for (const Box& box : all)
@@ -249,6 +250,12 @@ class BoxStorer {
     state_.f().if_then(first_lane(), [&] { state_.f().bulk_wait_read(but); });
   }
 
+  // All consumers have read their last stage.
+  void leave_ring() {
+    land_all(state_);
+    state_.f().barrier(consumers_barrier, thread_count(state_));
+  }
+
   void lay_out(std::span<const Box> batch, int number) {
     state_.f().warp_sync();
     for (std::size_t i = 0; i < batch.size(); ++i) lay_out(staged(number, i, batch[i]), batch[i]);
@@ -265,14 +272,23 @@ class BoxStorer {
     const std::int64_t room = find_arch(state_.config.target.arch)->shared_bytes -
                               (begin - used >= few ? begin : used + reserve);
     const int warps = consumer_count(state_) / 32, all = static_cast<int>(boxes().size());
-    const int most = static_cast<int>(room / (warps * box_bytes()));
+    const auto fit = [&](std::int64_t bytes) {
+      return static_cast<int>(bytes / (warps * box_bytes()));
+    };
+    const int ring = state_.staging.ring, beside = fit(room),
+              inside =
+                  ring < 0 ? 0 : fit(state_.memories.all()[static_cast<std::size_t>(ring)].bytes);
+    state_.staging.in_ring = beside < all && beside < inside;
+    const int most = state_.staging.in_ring ? inside : beside;
     if (most < 1) return false;
     const bool by_tma = refused_by_tma_.empty();
     state_.staging.slots = by_tma && most < all && most > 1 ? 2 : 1;
     state_.staging.batch = by_tma ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.names.unused("staging");
     const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes();
-    const codegen::Pointer base = state_.memories.share(state_.f(), name, bytes, align);
+    const codegen::Pointer base = state_.staging.in_ring
+                                      ? state_.memories.all()[static_cast<std::size_t>(ring)].base
+                                      : state_.memories.share(state_.f(), name, bytes, align);
     state_.staging.memory = state_.memories.add({base, true, bytes});
     state_.staging.box_bytes = box_bytes();
     return true;
@@ -407,6 +423,12 @@ bool add_boxes(KernelState& state, const Tensor& to, const WarpTile& tile,
 }
 
 }  // namespace
+
+void stage_stores_in(const Ring& ring) {
+  const Shared first = ring[0];
+  const Tensor& stage = tensor_of(first);
+  if (stage.state && stage.memory >= 0) stage.state->staging.ring = stage.memory;
+}
 
 void finish_stores(KernelState& state) {
   if (!state.staging.used) return;

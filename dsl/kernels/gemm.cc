@@ -12,6 +12,7 @@
 #include "dsl/kernels/gemm_direct.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
+#include "dsl/roles.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -106,6 +107,9 @@ static Kernel described_gemm(const Gemm& options) {
     auto sB = k.shared("sB", in_b, mma.shared_b(options.stages, turned.b_major));
     FirstStep first = tile.products > 1 ? FirstStep() : mma.first_step(sA[0], sB[0]);
     detail::GemmTiles tiles(k, options, mma, options.swap ? n : m, options.swap ? m : n, depth);
+    const bool stores_last = !options.persistent && options.stream_blocks == 0 &&
+                             options.cluster_splits == 1 && tile.warps_k == 1;
+    if (stores_last) tartan::detail::stage_stores_in(tile.m < tile.n ? sB : sA);
     if (options.batched) {
       A = A.matrix(k.block_z(), stride_a);
       B = B.matrix(k.block_z(), stride_b);
