@@ -20,11 +20,6 @@ namespace {
 
 constexpr int line_bytes = 128;  // of a row of a stage's panel
 
-// Registers of consumers beside their accumulators, see register_budget.cc.
-constexpr int beside_wgmma = 26, beside_waits = 20;
-// Of threads that also hold fragments of mma.sync and addresses.
-constexpr int beside_fragments = 56;
-
 int line_elements(const Gemm& options) { return 8 * line_bytes / bits(options.a); }
 
 // Collects the configurations of one product.
@@ -92,25 +87,35 @@ class Collector {
         const int columns = (rows + unit - 1) / unit * unit;
         if (options_.m > most || columns > widest || (across > 1 && columns < 40)) continue;
         if (std::exchange(before, columns) == columns || (across > 1 && unit == 32)) continue;
-        for (const int warps : {4, 8, 12})
-          for (const int lines : {1, 2}) swapped(warps, columns, lines);
+        for (const int height : {64, 128, 192, 256})
+          for (const int lines : {1, 2}) swapped(height, columns, lines);
       }
     }
     if (options_.m <= most) return;
-    for (int columns = widest; columns >= 96; columns -= 16)
-      for (const int warps : {8, 12}) {
-        const std::int64_t tiles = std::int64_t{(options_.m + columns - 1) / columns} *
-                                   ((options_.n + 16 * warps - 1) / (16 * warps));
-        if (tiles <= gpu_.multiprocessors && 4 * tiles >= 3 * gpu_.multiprocessors)
-          swapped(warps, columns, 1);
+    // Tiles that divide the rows evenly, so that one wave has all of them: off 128-byte lines,
+    // where what the second-level cache delivers limits, as narrow as they can be.
+    for (int unit = off_lines() ? least : 16; unit <= 16; unit *= 2)
+      for (int across = (options_.m + widest - 1) / widest;; ++across) {
+        const int rows = (options_.m + across - 1) / across,
+                  columns = (rows + unit - 1) / unit * unit;
+        if (columns < 64 || across > gpu_.multiprocessors) break;
+        const bool twice = unit > least && off_lines() && columns - rows < least;  // by `least` too
+        if (columns > widest || twice) continue;
+        for (const int height : {128, 192, 256}) {
+          const std::int64_t tiles = std::int64_t{across} * ((options_.n + height - 1) / height);
+          if (tiles <= gpu_.multiprocessors && 4 * tiles >= 3 * gpu_.multiprocessors)
+            swapped(height, columns, 1);
+        }
       }
   }
 
-  void swapped(int warps, int columns, int lines) {
-    if ((warps == 12 && columns > 192) || (lines == 2 && columns * warps > 128 * 4)) return;
+  void swapped(int height, int columns, int lines) {
+    const int warps = height == 256 ? 8 : height / 16;  // 256: see is_tall()
+    if (lines == 2 && columns * height > 128 * 64) return;
+    if (height == 256 && columns > widest_of_tall()) return;
     Gemm each = options_;
     each.swap = true, each.producers = 4, each.persistent = false;
-    each.tile = {.m = 16 * warps,
+    each.tile = {.m = height,
                  .n = columns,
                  .k = lines * line_elements(options_),
                  .warps_m = warps,
@@ -118,10 +123,11 @@ class Collector {
     if (!by_wgmma(each, target_)) return;
     for (const int stages : stage_counts(each)) {
       each.stages = stages;
-      if (!runs(each, target_)) continue;
+      const std::int64_t tiles = each.tiles(each.m, each.n);
+      if (!runs(each, target_) || (is_tall(each.tile) && !tall_in_one_wave(tiles))) continue;
       out_.push_back(each);
       shared(each);
-      in_clusters(each, each.tiles(each.m, each.n));
+      in_clusters(each, tiles);
     }
   }
 
@@ -132,11 +138,13 @@ class Collector {
     static constexpr Height heights[] = {{128, 8, 256, 32, 16},
                                          {64, 4, 256, 160, 32},
                                          {64, 4, 128, 32, 16},
-                                         {192, 12, 192, 128, 32}};
+                                         {192, 12, 192, 64, 16},
+                                         {256, 8, 192, 96, 16}};
     for (const Height& each : heights)
       for (int n = each.widest; n >= each.narrowest; n -= each.step)
         for (const int lines : {1, 2}) {
           if (lines == 2 && (each.m > 128 || n > 128)) continue;
+          if (each.m == 256 && n > widest_of_tall()) continue;
           // Of copies by threads, few were measured.
           if (!by_boxes_ && (lines == 2 || each.m > 128 || n % 64 != 0)) continue;
           const Tile tile = {.m = each.m,
@@ -149,6 +157,26 @@ class Collector {
             for (const int producers : {4, 8})
               if (copies_quickly(tile, producers)) shape(tile, producers);
         }
+  }
+
+  // Whose warpgroups have 128 rows each.
+  static bool is_tall(const Tile& tile) { return tile.m == 256 && tile.warps_m == 8; }
+
+  // Of several waves, CTAs that last are faster; of one wave, smaller tiles, unless all
+  // multiprocessors read rows off lines.
+  bool tall_in_one_wave(std::int64_t tiles) const {
+    return off_lines() && tiles <= gpu_.multiprocessors && 4 * tiles >= 3 * gpu_.multiprocessors;
+  }
+
+  // Columns of such tiles: beside more, epilogues have too few registers for what they read and
+  // compute.
+  int widest_of_tall() const {
+    const Epilogue& epilogue = options_.epilogue;
+    const bool matrices = epilogue.beta || epilogue.residual,
+               vectors = epilogue.row_scales || epilogue.column_scales || epilogue.bias;
+    if (matrices && vectors) return 96;
+    if (matrices || vectors) return 112;
+    return epilogue.activation == kernels::Activation::gelu ? 176 : 256;
   }
 
   // Two warpgroups that compute tiles in turn, on one ring: of sums so short that storing C takes a
@@ -267,8 +295,10 @@ class Collector {
                        options_.stream_blocks == 0;
     return swaps && m > 64 && 2 * rows > 3 * m;
   }
+  // Whether rows of B begin off 128-byte lines.
   bool off_lines() const {
-    return std::int64_t{options_.k} * bits(options_.a) / 8 % line_bytes != 0;
+    const int row = options_.b_major == Major::row ? options_.n : options_.k;
+    return std::int64_t{row} * bits(options_.a) / 8 % line_bytes != 0;
   }
 
   void shape(Tile tile, int producers) {
@@ -284,16 +314,15 @@ class Collector {
   // As many stages as fit beside the staging memory of C; as many as leave room for a second CTA;
   // of threads that copy, fewer: they issue every copy themselves.
   std::vector<int> stage_counts(const Gemm& each) const {
-    constexpr int most_staged = 32 << 10, barriers = 2048, most = 12;
+    constexpr int most = 12;
     const Tile& tile = each.tile;
     if (!arch_) return {};
-    const int stage = (tile.m + tile.n) * tile.k * bits(each.a) / 8,
+    const int stage = stage_bytes(each),
               c = each.producers ? tile.m * tile.n * bits(each.c) / 8 : 0,
-              room = arch_->shared_bytes - std::min(c, most_staged) - barriers,
-              shared = gpu_.shared_bytes / 2 - c - 2 * barriers;
+              room = room_beside_c(each), shared = gpu_.shared_bytes / 2 - c - 2 * barriers;
     std::vector<int> out;
     const auto add = [&](int count) {
-      if (count >= 2 && count * stage <= room &&
+      if (count >= 2 && count * stage <= arch_->shared_bytes - barriers &&
           std::find(out.begin(), out.end(), count) == out.end())
         out.push_back(count);
     };
@@ -305,8 +334,21 @@ class Collector {
       return out;
     }
     add(std::min(room / stage, most));
-    add(std::min(shared / stage, 5));
+    // Of few, one more where C is staged in them.
+    if (room / stage == 3 && by_boxes_ && by_wgmma(each, target_)) add(4);
+    add(std::min(std::min(shared, room) / stage, 5));
     return out;
+  }
+
+  static constexpr int barriers = 2048;  // bytes, at most
+  static int stage_bytes(const Gemm& each) {
+    return (each.tile.m + each.tile.n) * each.tile.k * bits(each.a) / 8;
+  }
+  // For stages, beside what stages C.
+  int room_beside_c(const Gemm& each) const {
+    constexpr int most_staged = 32 << 10;
+    const int c = each.producers ? each.tile.m * each.tile.n * bits(each.c) / 8 : 0;
+    return arch_->shared_bytes - std::min(c, most_staged) - barriers;
   }
 
   void schedules(const Gemm& each) {
@@ -315,6 +357,7 @@ class Collector {
     if (!only_split(each.tile)) {
       if (whole && tiles > gpu_.multiprocessors && by_boxes_ && by_wgmma(each, target_))
         lasting(each);
+      if (is_tall(each.tile) && !tall_in_one_wave(tiles)) return;
       out_.push_back(each);
       if (whole) shared(each), in_clusters(each, tiles);
     }
@@ -333,7 +376,7 @@ class Collector {
   void in_clusters(Gemm each, std::int64_t tiles) {
     const Tile& tile = each.tile;
     if (each.m == 0 || each.n == 0 || options_.cluster > 1 || each.batched) return;
-    if (target_.arch.sm != 90) return;  // not measured on others
+    if (target_.arch.sm != 90 || is_tall(tile)) return;  // not measured on others
     for (const int splits : {2, 4, 8}) {
       // Where threads copy, several CTAs of a multiprocessor hide each other's waits.
       const int most = (by_boxes_ ? 1 : 4) * gpu_.multiprocessors;
@@ -395,8 +438,9 @@ class Collector {
   }
 
   void lasting(Gemm each) {
+    if (each.stages * stage_bytes(each) > room_beside_c(each)) return;
     each.persistent = true;
-    each.group = 16;
+    each.group = is_tall(each.tile) && each.m > 16 * each.tile.m ? 8 : 16;
     out_.push_back(each);
     shared(each);
   }
@@ -408,7 +452,9 @@ class Collector {
       each.cluster = cluster, each.cluster_columns = columns;
       if (suits_cluster(each, target_, gpu_)) out_.push_back(each);
     };
-    add(2, 1), add(2, 2), add(1, 2), add(4, 1), add(1, 4), add(4, 2), add(2, 4);
+    add(2, 1), add(2, 2), add(1, 2);
+    constexpr int large = 256 * 128;  // tensor cores limit those before the cache does
+    if (each.tile.m * each.tile.n <= large) add(4, 1), add(1, 4), add(4, 2), add(2, 4);
   }
 
   const Gemm& options_;
@@ -422,54 +468,6 @@ class Collector {
 };
 
 }  // namespace
-
-bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu) {
-  if (options.swap) return suits_cluster(kernels::detail::in_tiles(options), target, gpu);
-  const auto straddles = [&](int elements) {
-    return std::int64_t{elements} * bits(options.a) / 8 % line_bytes != 0;
-  };
-  if (!by_tma(options, target) || options.m <= (options.cluster - 1) * options.tile.m ||
-      options.n <= (options.cluster_columns - 1) * options.tile.n)
-    return false;
-  // The CTAs of a column load groups of 8 of its lines each, or whole panels of 128 bytes.
-  const int panels = options.tile.k * bits(options.a) / 8 / line_bytes;
-  if (options.tile.n % (8 * options.cluster) != 0 &&
-      (options.b_major == Major::row || panels % options.cluster != 0))
-    return false;
-  // Clusters of more CTAs are few, and persistent ones leave multiprocessors idle.
-  const int longest = std::max(options.cluster, options.cluster_columns);
-  const bool at_once =
-      !options.persistent &&
-      options.tiles(options.m, options.n) * std::int64_t{options.splits} <= gpu.multiprocessors;
-  return straddles(options.b_major == Major::row ? options.n : options.k) &&
-         (longest == 2 || at_once);
-}
-
-bool runs(const Gemm& options, const Target& target) {
-  const ArchRow* arch = find_arch(target.arch);
-  if (!arch || shared_bytes(options) > arch->shared_bytes) return false;
-  const Configuration config(
-      {.block = options.tile.threads(), .producers = options.producers, .cluster = options.cluster},
-      target);
-  if (config.all_threads() > 1024) return false;
-  const int held = accumulators(options) * (options.promote > 0 ? 2 : 1);
-  if (!by_wgmma(options, target)) {
-    const Tile& tile = options.tile;
-    // There, mma.sync multiplies fp8 as f16, and the converted operands take registers too.
-    const bool converts = bits(options.a) == 8 && info(options.a).floating &&
-                          target.arch.sm >= 90 && target.arch.sm < 120;
-    if (converts && options.producers && held > 32) return false;
-    const int fragments =
-        (tile.m / tile.warps_m / 4 + tile.n / tile.warps_n / 4) * (converts ? 3 : 1);
-    return tile.n % (8 * tile.warps_n) == 0 &&
-           held + fragments + beside_fragments <= config.registers();
-  }
-  const bool integers = !info(options.a).floating;
-  if (integers && options.tile.n > 32 && options.tile.n % 16 != 0) return false;
-  const int product = options.tile.n / 2;  // of an m64
-  return product + beside_wgmma <= config.starting_registers() &&
-         held + beside_waits <= std::max(config.registers(), config.starting_registers());
-}
 
 std::vector<Gemm> candidates(const Gemm& options, const Target& target, const GpuRow& gpu,
                              bool partial) {

@@ -96,6 +96,35 @@ TEST(GemmSchedule, TmaStoresConsecutiveTiles) {
   }
 }
 
+// Where stages leave little room beside them, a CTA of one tile stages C in their memory: all boxes
+// of a warp at once, also of a transpose, of two m64 for each warpgroup, and in clusters whose last
+// tiles do not exist.
+TEST(GemmSchedule, StagesTheOnlyTileInTheRing) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  const struct {
+    Type type;
+    int m, n, warps, stages, cluster_columns;
+    bool swap;
+    const char* batch;
+  } cases[] = {{bf16, 256, 160, 8, 4, 1, false, "each warp stages 6 of its 6 boxes"},
+               {bf16, 256, 152, 8, 4, 2, true, "each warp stages 4 of its 4 boxes"},
+               {Type::e4m3, 192, 200, 12, 4, 2, true, "each warp stages 2 of its 2 boxes"},
+               {f32, 128, 192, 8, 5, 1, false, "each warp stages 6 of its 6 boxes"}};
+  for (const auto& [type, m, n, warps, stages, columns, swap, batch] : cases) {
+    SCOPED_TRACE(fmt::format("{} {}x{}, swap {}", name(type), m, n, swap));
+    Gemm options{.a = type, .b = type, .c = type == Type::e4m3 ? bf16 : type, .stages = stages};
+    options.tile = {.m = m, .n = n, .k = 1024 / bits(type), .warps_m = warps, .warps_n = 1};
+    options.producers = 4, options.cluster_columns = columns, options.swap = swap;
+    const Product product(options, 200, 408, 7 * 1024 / bits(type) + 32, true);
+    const Kernel gemm = kernels::gemm(product.options);
+    const Target target = testing_gemm::target_of("sm_90a");
+    EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, product.launch())), 0);
+    const std::string text = explain(compile(gemm, target)->choices);
+    EXPECT_NE(text.find(batch), std::string::npos) << text;
+    EXPECT_EQ(text.find("fragment by fragment"), std::string::npos) << text;
+  }
+}
+
 // Boxes of C with rows of different lengths, stored by TMA and by warps.
 TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
@@ -158,9 +187,11 @@ TEST(GemmSchedule, TunedForHopper) {
                {512, 512, 512, 64, 32, false},
                {128, 4096, 4096, 64, 64, false},
                {40, 8192, 8192, 64, 40, false},
-               // 17 columns of 256 would be five waves, as are 20 of 208.
-               {4096, 4098, 4096, 128, 208, true},
-               {4095, 4097, 4104, 192, 160, true}};
+               // 17 columns of 256 would be five waves; 24 of 176, in tiles of 192 rows, are four.
+               {4096, 4098, 4096, 192, 176, true},
+               // Rows off 128-byte lines: two m64 for each warpgroup.
+               {4095, 4097, 4104, 256, 192, true},
+               {1272, 3912, 4976, 256, 160, false}};
   for (const auto& [m, n, k, tile_m, tile_n, persistent] : cases) {
     const Gemm options = kernels::tuned(Gemm{.m = m, .n = n, .k = k}, target);
     EXPECT_EQ(options.tile.m, tile_m) << m << " x " << n;
