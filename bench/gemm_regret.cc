@@ -160,8 +160,9 @@ double apart(const kernels::Gemm& a, const kernels::Gemm& b) {
 }
 
 // What tuned() chooses, or what was recorded that is most like it.
-const Timed* nearest(const Problem& problem, const Target& target, double* distance) {
-  const kernels::Gemm chosen = kernels::tuned(gpu::options_of({}, problem.product), target);
+const Timed* nearest(const Problem& problem, const Model& model, double* distance) {
+  const kernels::Gpu gpu = *kernels::Gpu::find(model.gpu.name, model.target);
+  const kernels::Gemm chosen = kernels::tuned(gpu::options_of({}, problem.product), gpu);
   const Timed* out = nullptr;
   for (const Timed& each : problem.all) {
     if (each.partial) continue;
@@ -196,7 +197,7 @@ void table(const std::vector<Problem>& problems, const Model& model) {
   for (const Problem& each : problems) {
     const Timed *pick = picked(each, model, true), *whole = picked(each, model, false);
     double distance = 0;
-    const Timed* tuned = nearest(each, model.target, &distance);
+    const Timed* tuned = nearest(each, model, &distance);
     if (!pick || !whole || !tuned) continue;
     for (const std::string& key :
          {"group " + each.group, "type " + std::string(name(each.product.a)),
@@ -378,7 +379,8 @@ int main(int argc, char** argv) {
   std::vector<std::string> only;
   app.add_option("recording", path, "The JSON of gpu_regret")->required();
   app.add_option("--target", target, "Of the recording")->capture_default_str();
-  app.add_option("--gpu", name, "Of the recording, if the target's kernels ran on another: H100");
+  app.add_option("--gpu", name,
+                 "Of the recording, such as H200; default: the usual one of the target");
   app.add_option("--fit", tries, "Steps of a search for better constants");
   app.add_option("--seed", seed, "Of that search")->capture_default_str();
   app.add_option("--judge", judged, "Shows this recording instead, which was not fitted");
@@ -394,8 +396,10 @@ int main(int argc, char** argv) {
   for (const GpuRow& row : detail::gpus())
     if (gpu && row.name == name) gpu = &row;
   if (gpu && !name.empty() && gpu->name != name)
-    return std::cerr << "--gpu " << name << ": expected a name of gemm_cost.cc, such as H100\n", 2;
+    return std::cerr << "--gpu " << name << ": expected a name of gpus.cc, such as H200\n", 2;
   if (!gpu) return std::cerr << "--target " << target << ": expected sm_80 or later\n", 2;
+  if (const auto runs = kernels::Gpu::find(gpu->name, *parsed); !runs)
+    return std::cerr << runs.diags().text(), 2;
   const auto problems = read(path, words, *parsed, *gpu),
              shown = judged.empty() ? problems : read(judged, words, *parsed, *gpu);
   Model model{*gpu, detail::gemm_constants(), *parsed};

@@ -22,8 +22,8 @@ using Json = nlohmann::ordered_json;
 struct Words {
   std::vector<std::string> shapes{"128x8192", "16x8192", "4x32768"}, configs{"tuned"};
   std::vector<int> queries{1, 8}, pages{64, 16};
-  std::string type = "bf16", target = "sm_90a", folder;
-  int heads = 64, kv_heads = 8, head_dim = 128, multiprocessors = 132;
+  std::string type = "bf16", target = "sm_90a", gpu, folder;
+  int heads = 64, kv_heads = 8, head_dim = 128;
 };
 
 struct Problem {
@@ -51,23 +51,23 @@ constexpr gpu::NamedOption<kernels::Decode> options[] = {
 };
 
 kernels::Decode options_of(const Words& words, const Problem& problem, const std::string& config,
-                           const Target& target) {
+                           const kernels::Gpu& gpu) {
   const kernels::Decode out{.head_dim = words.head_dim,
                             .type = *parse_type(words.type),
                             .queries = problem.queries,
                             .group = words.heads / words.kv_heads,
                             .page = problem.page};
-  return gpu::configured(out, config, options, target);
+  return gpu::configured(out, config, options, gpu);
 }
 
 class Emitter {
  public:
-  Emitter(const Words& words, const Target& target) : words_(words), target_(target) {}
+  Emitter(const Words& words, const kernels::Gpu& gpu) : words_(words), gpu_(gpu) {}
 
   // Configurations that do not compile are reported and skipped.
   bool add(const Problem& problem, const std::string& config, Json& launches) const {
-    const kernels::Decode with = options_of(words_, problem, config, target_);
-    const auto compiled = compile(kernels::decode(with), target_);
+    const kernels::Decode with = options_of(words_, problem, config, gpu_);
+    const auto compiled = compile(kernels::decode(with), gpu_.target());
     const auto refuse = [&](const Diags& diags) {
       std::cerr << config << ":\n" << diags.text();
       return true;
@@ -81,7 +81,7 @@ class Emitter {
     const std::string file =
         gpu::file_of(config, fmt::format("q{}_p{}", problem.queries, problem.page));
     const unsigned blocks =
-        with.blocks(words_.multiprocessors, problem.batch, words_.kv_heads, problem.length);
+        with.blocks(gpu_.multiprocessors(), problem.batch, words_.kv_heads, problem.length);
     launches.push_back({{"name", config},
                         {"ptx", file},
                         {"kernel", compiled->name},
@@ -95,14 +95,14 @@ class Emitter {
 
  private:
   const Words& words_;
-  Target target_;
+  kernels::Gpu gpu_;
 };
 
-bool emit(const Words& words, const Target& target) {
+bool emit(const Words& words, const kernels::Gpu& gpu) {
   std::error_code error;
   std::filesystem::create_directories(words.folder, error);
-  const Emitter emitter(words, target);
-  Json all{{"target", target.text()}, {"cases", Json::array()}};
+  const Emitter emitter(words, gpu);
+  Json all{{"target", gpu.target().text()}, {"cases", Json::array()}};
   for (const std::string& shape : words.shapes) {
     const auto parts = gpu::split(shape, 'x');
     Problem problem{};
@@ -139,7 +139,8 @@ int main(int argc, char** argv) {
   app.add_option("--kv-heads", words.kv_heads, "Heads of keys and values")->capture_default_str();
   app.add_option("--head-dim", words.head_dim, "Elements of a head")->capture_default_str();
   app.add_option("--type", words.type, "f16 or bf16")->capture_default_str();
-  app.add_option("--multiprocessors", words.multiprocessors, "Of the GPU")->capture_default_str();
+  app.add_option("--gpu", words.gpu,
+                 "For which tuned() chooses, and grids are: H200; default: the target's usual one");
   app.add_option("--target", words.target, "What to compile for")->capture_default_str();
   app.add_option("--config", words.configs,
                  "Parts joined by colons:\n" + gpu::config_help(options));
@@ -148,7 +149,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const Target target = gpu::target_of(words.target);
+  const kernels::Gpu gpu = gpu::gpu_of(words.gpu, words.target);
   gpu::expect_16_bits(words.type);
-  return emit(words, target) ? 0 : 1;
+  return emit(words, gpu) ? 0 : 1;
 }

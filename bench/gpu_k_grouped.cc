@@ -24,8 +24,7 @@ struct Words {
   std::vector<std::string> shapes{"4x4096x7168x8192", "4x7168x2048x8192",  "8x4096x7168x4096",
                                   "8x7168x2048x4096", "16x4096x7168x2048", "16x7168x2048x2048"},
       configs{"tuned"};
-  std::string target = "sm_90a", folder;
-  int multiprocessors = 132;
+  std::string target = "sm_90a", gpu, folder;
   bool overwrite = false;
 };
 
@@ -63,16 +62,16 @@ std::vector<int> drawn(int groups, int depth) {
 }
 
 // Configurations that do not compile are reported and skipped.
-bool add(const Words& words, const Target& target, const Problem& problem,
+bool add(const Words& words, const kernels::Gpu& gpu, const Problem& problem,
          const std::string& config, Json& launches) {
   kernels::KGroupedGemm with{
       .m = problem.m, .n = problem.n, .k = problem.k(), .accumulate = !words.overwrite};
   const std::string first = config.substr(0, config.find(':'));
-  if (first == "tuned") with = tuned(with, target, problem.groups());
+  if (first == "tuned") with = tuned(with, gpu, problem.groups());
   if (first.size() < config.size() || first != "tuned")
     with = gpu::configured(with, first == "tuned" ? config.substr(first.size() + 1) : config,
-                           options, target);
-  const auto compiled = compile(kernels::k_grouped_gemm(with), target.arch);
+                           options, gpu);
+  const auto compiled = compile(kernels::k_grouped_gemm(with), gpu.target().arch);
   const auto refuse = [&](const Diags& diags) {
     std::cerr << config << ":\n" << diags.text();
     return true;
@@ -84,7 +83,7 @@ bool add(const Words& words, const Target& target, const Problem& problem,
   if (!arguments) return refuse(arguments.diags());
   const std::string file = gpu::file_of(
       config, fmt::format("{}x{}x{}x{}", problem.groups(), problem.m, problem.n, problem.k()));
-  const unsigned grid = with.grid_x(problem.m, problem.n, problem.groups(), words.multiprocessors);
+  const unsigned grid = with.grid_x(problem.m, problem.n, problem.groups(), gpu.multiprocessors());
   launches.push_back({{"name", config},
                       {"ptx", file},
                       {"kernel", compiled->name},
@@ -95,10 +94,10 @@ bool add(const Words& words, const Target& target, const Problem& problem,
   return gpu::write_file(words.folder, file, compiled->ptx);
 }
 
-bool emit(const Words& words, const Target& target) {
+bool emit(const Words& words, const kernels::Gpu& gpu) {
   std::error_code error;
   std::filesystem::create_directories(words.folder, error);
-  Json all{{"target", target.text()}, {"cases", Json::array()}};
+  Json all{{"target", gpu.target().text()}, {"cases", Json::array()}};
   for (const std::string& shape : words.shapes) {
     const auto parts = gpu::split(shape, 'x');
     Problem problem;
@@ -116,7 +115,7 @@ bool emit(const Words& words, const Target& target) {
               {"accumulate", !words.overwrite},
               {"launches", Json::array()}};
     for (const std::string& config : words.configs)
-      if (!add(words, target, problem, config, each["launches"])) return false;
+      if (!add(words, gpu, problem, config, each["launches"])) return false;
     all["cases"].push_back(std::move(each));
   }
   return gpu::write_file(words.folder, "launches.json", all.dump(1) + "\n");
@@ -133,7 +132,8 @@ int main(int argc, char** argv) {
                  "GROUPSxMxNxDEPTH; depths are drawn from 0.7 to 1.3 times that")
       ->capture_default_str();
   app.add_flag("--overwrite", words.overwrite, "C is overwritten, not added to");
-  app.add_option("--multiprocessors", words.multiprocessors, "Of the GPU")->capture_default_str();
+  app.add_option("--gpu", words.gpu,
+                 "For which tuned() chooses, and grids are: H200; default: the target's usual one");
   app.add_option("--target", words.target, "What to compile for")->capture_default_str();
   app.add_option("--config", words.configs,
                  "Parts joined by colons:\n" + gpu::config_help(options));
@@ -142,5 +142,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return emit(words, gpu::target_of(words.target)) ? 0 : 1;
+  return emit(words, gpu::gpu_of(words.gpu, words.target)) ? 0 : 1;
 }

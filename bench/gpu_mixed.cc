@@ -21,8 +21,8 @@ using kernels::MixedGemm;
 
 struct Words {
   std::vector<std::string> shapes, configs{"tuned"};
-  std::string type = "bf16", weight = "u4", target = "sm_90a", folder;
-  int group = 128, multiprocessors = 132;
+  std::string type = "bf16", weight = "u4", target = "sm_90a", gpu, folder;
+  int group = 128;
   bool zeros = false;
 };
 
@@ -52,12 +52,12 @@ constexpr gpu::NamedOption<MixedGemm> options[] = {
 
 class Emitter {
  public:
-  Emitter(const Words& words, const Target& target) : words_(words), target_(target) {}
+  Emitter(const Words& words, const kernels::Gpu& gpu) : words_(words), gpu_(gpu) {}
 
   // Configurations that do not compile are reported and skipped.
   bool add(const MixedGemm& problem, const std::string& config, Json& launches) const {
-    const MixedGemm with = gpu::configured(problem, config, options, target_);
-    const auto compiled = compile(kernels::mixed_gemm(with), target_);
+    const MixedGemm with = gpu::configured(problem, config, options, gpu_);
+    const auto compiled = compile(kernels::mixed_gemm(with), gpu_.target());
     const auto refuse = [&](const Diags& diags) {
       std::cerr << config << ":\n" << diags.text();
       return true;
@@ -71,7 +71,7 @@ class Emitter {
     const auto arguments = gpu::arguments_json(*compiled, {}, {}, buffers);
     if (!arguments) return refuse(arguments.diags());
     const std::string file = gpu::file_of(config, fmt::format("{}x{}x{}", with.m, with.n, with.k));
-    const unsigned blocks = with.blocks(with.m, with.n, words_.multiprocessors);
+    const unsigned blocks = with.blocks(with.m, with.n, gpu_.multiprocessors());
     launches.push_back({{"name", config},
                         {"ptx", file},
                         {"kernel", compiled->name},
@@ -87,7 +87,7 @@ class Emitter {
 
  private:
   const Words& words_;
-  Target target_;
+  kernels::Gpu gpu_;
 };
 
 MixedGemm problem_of(const Words& words, const std::string& shape) {
@@ -102,11 +102,11 @@ MixedGemm problem_of(const Words& words, const std::string& shape) {
   return out;
 }
 
-bool emit(const Words& words, const Target& target) {
+bool emit(const Words& words, const kernels::Gpu& gpu) {
   std::error_code error;
   std::filesystem::create_directories(words.folder, error);
-  const Emitter emitter(words, target);
-  Json all{{"target", target.text()}, {"cases", Json::array()}};
+  const Emitter emitter(words, gpu);
+  Json all{{"target", gpu.target().text()}, {"cases", Json::array()}};
   for (const std::string& shape : words.shapes) {
     const MixedGemm problem = problem_of(words, shape);
     Json each{{"title", fmt::format("{} {}, {}, group {}{}", shape, words.weight, words.type,
@@ -145,7 +145,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({64, 128}))
       ->capture_default_str();
   app.add_flag("--zeros", words.zeros, "With zero points");
-  app.add_option("--multiprocessors", words.multiprocessors, "Of the GPU")->capture_default_str();
+  app.add_option("--gpu", words.gpu,
+                 "For which tuned() chooses, and grids are: H200; default: the target's usual one");
   app.add_option("--target", words.target, "What to compile for")->capture_default_str();
   app.add_option("--config", words.configs,
                  "Parts joined by colons:\n" + gpu::config_help(options));
@@ -154,7 +155,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const Target target = gpu::target_of(words.target);
+  const kernels::Gpu gpu = gpu::gpu_of(words.gpu, words.target);
   gpu::expect_16_bits(words.type);
-  return emit(words, target) ? 0 : 1;
+  return emit(words, gpu) ? 0 : 1;
 }

@@ -22,8 +22,8 @@ using Json = nlohmann::ordered_json;
 struct Words {
   std::vector<std::string> shapes{"128x4096", "128x8192"}, configs{"tuned"};
   std::vector<int> heads{16, 64, 128}, queries{1};
-  std::string type = "bf16", target = "sm_90a", folder;
-  int page = 64, multiprocessors = 132;
+  std::string type = "bf16", target = "sm_90a", gpu, folder;
+  int page = 64;
 };
 
 struct Problem {
@@ -41,22 +41,22 @@ constexpr gpu::NamedOption<kernels::MlaDecode> options[] = {
 };
 
 kernels::MlaDecode options_of(const Words& words, const Problem& problem, const std::string& config,
-                              const Target& target) {
+                              const kernels::Gpu& gpu) {
   const kernels::MlaDecode out{.type = *parse_type(words.type),
                                .queries = problem.queries,
                                .heads = problem.heads,
                                .page = words.page};
-  return gpu::configured(out, config, options, target);
+  return gpu::configured(out, config, options, gpu);
 }
 
 class Emitter {
  public:
-  Emitter(const Words& words, const Target& target) : words_(words), target_(target) {}
+  Emitter(const Words& words, const kernels::Gpu& gpu) : words_(words), gpu_(gpu) {}
 
   // Configurations that do not compile are reported and skipped.
   bool add(const Problem& problem, const std::string& config, Json& launches) const {
-    const kernels::MlaDecode with = options_of(words_, problem, config, target_);
-    const auto compiled = compile(kernels::mla_decode(with), target_);
+    const kernels::MlaDecode with = options_of(words_, problem, config, gpu_);
+    const auto compiled = compile(kernels::mla_decode(with), gpu_.target());
     const auto refuse = [&](const Diags& diags) {
       std::cerr << config << ":\n" << diags.text();
       return true;
@@ -70,7 +70,7 @@ class Emitter {
     if (!arguments) return refuse(arguments.diags());
     const std::string file =
         gpu::file_of(config, fmt::format("h{}_q{}", problem.heads, problem.queries));
-    const unsigned blocks = with.blocks(words_.multiprocessors);
+    const unsigned blocks = with.blocks(gpu_.multiprocessors());
     launches.push_back({{"name", config},
                         {"ptx", file},
                         {"kernel", compiled->name},
@@ -85,14 +85,14 @@ class Emitter {
 
  private:
   const Words& words_;
-  Target target_;
+  kernels::Gpu gpu_;
 };
 
-bool emit(const Words& words, const Target& target) {
+bool emit(const Words& words, const kernels::Gpu& gpu) {
   std::error_code error;
   std::filesystem::create_directories(words.folder, error);
-  const Emitter emitter(words, target);
-  Json all{{"target", target.text()}, {"cases", Json::array()}};
+  const Emitter emitter(words, gpu);
+  Json all{{"target", gpu.target().text()}, {"cases", Json::array()}};
   for (const std::string& shape : words.shapes) {
     const auto parts = gpu::split(shape, 'x');
     Problem problem;
@@ -132,7 +132,8 @@ int main(int argc, char** argv) {
   app.add_option("--queries", words.queries, "New tokens of a sequence")->capture_default_str();
   app.add_option("--page", words.page, "Keys of a page")->capture_default_str();
   app.add_option("--type", words.type, "f16 or bf16")->capture_default_str();
-  app.add_option("--multiprocessors", words.multiprocessors, "Of the GPU")->capture_default_str();
+  app.add_option("--gpu", words.gpu,
+                 "For which tuned() chooses, and grids are: H200; default: the target's usual one");
   app.add_option("--target", words.target, "What to compile for")->capture_default_str();
   app.add_option("--config", words.configs,
                  "Parts joined by colons:\n" + gpu::config_help(options));
@@ -141,7 +142,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const Target target = gpu::target_of(words.target);
+  const kernels::Gpu gpu = gpu::gpu_of(words.gpu, words.target);
   gpu::expect_16_bits(words.type);
-  return emit(words, target) ? 0 : 1;
+  return emit(words, gpu) ? 0 : 1;
 }

@@ -49,14 +49,14 @@ std::string kind_of(const kernels::Gemm& each, const Target& target) {
 }
 
 // The best of the model's candidates, one of each tile and kind, at most a third of one kind.
-std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const Target& target,
+std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const kernels::Gpu& gpu,
                                          int count) {
-  const auto all = tartan::detail::ranked(gpu::options_of({}, product), target,
-                                          *tartan::detail::find_gpu(target.arch), true, 4096);
+  const auto all = tartan::detail::ranked(gpu::options_of({}, product), gpu.target(),
+                                          *tartan::detail::row_of(gpu), true, 4096);
   std::map<std::string, int> kinds, tiles;
   std::vector<kernels::Gemm> out;
   for (const auto& [options, cycles] : all) {
-    const std::string kind = kind_of(options, target);
+    const std::string kind = kind_of(options, gpu.target());
     const std::string tile = fmt::format("{} {}x{}", kind, options.tile.m, options.tile.n);
     if (static_cast<int>(out.size()) == count) break;
     if (kinds[kind] >= (count + 2) / 3 || tiles[tile] > 0) continue;
@@ -78,11 +78,11 @@ std::optional<kernels::Gemm> given(const std::string& word, const gpu::Product& 
 }
 
 std::vector<kernels::Gemm> measured_on(const Words& words, const gpu::Product& product,
-                                       const Target& target) {
-  std::vector<kernels::Gemm> out = best_of_model(product, target, words.ranked);
+                                       const kernels::Gpu& gpu) {
+  std::vector<kernels::Gemm> out = best_of_model(product, gpu, words.ranked);
   const auto text = [](const kernels::Gemm& of) { return gpu::config_text(of); };
   for (const std::string& word : words.configs) {
-    const auto options = given(word, product, target);
+    const auto options = given(word, product, gpu.target());
     if (options && std::none_of(out.begin(), out.end(), [&](const kernels::Gemm& each) {
           return text(each) == text(*options);
         }))
@@ -135,31 +135,32 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--json", words.json, "The file of the results")->capture_default_str();
 }
 
-Target target_of(const Words& words, const Device& device) {
+kernels::Gpu gpu_of(const Words& words, const Device& device) {
   Target out = gpu::target_of(device);
-  if (words.target.empty()) return out;
+  if (words.target.empty()) return kernels::Gpu::of(device, out);
   const auto given = Target::parse(words.target);
   if (!given || given->arch.sm < 80) gpu::refuse("--target", words.target, "sm_80 or later");
-  return {given->arch, out.ptx};
+  return kernels::Gpu::of(device, {given->arch, out.ptx});
 }
 
 gpu::RegretKernels kernels_for(const Words& words, const std::vector<gpu::Drawn>& all,
-                               const Target& target, int share = 0, int shares = 1) {
+                               const kernels::Gpu& gpu, int share = 0, int shares = 1) {
+  const Target& target = gpu.target();
   if (words.ranked == 0) return {target, all, share, shares};
   check_configs(words, all, target);
   std::vector<kernels::Gemm> wanted;
   for (const gpu::Drawn& each : all) {
-    const auto best = measured_on(words, each.product, target);
+    const auto best = measured_on(words, each.product, gpu);
     wanted.insert(wanted.end(), best.begin(), best.end());
   }
   return {target, wanted, share, shares};
 }
 
 std::vector<gpu::RegretKernel*> kernels_of(const Words& words, const gpu::RegretKernels& kernels,
-                                           const gpu::Product& product, const Target& target) {
+                                           const gpu::Product& product, const kernels::Gpu& gpu) {
   if (words.ranked == 0) return kernels.of(product);
   std::vector<gpu::RegretKernel*> out;
-  for (const kernels::Gemm& each : measured_on(words, product, target))
+  for (const kernels::Gemm& each : measured_on(words, product, gpu))
     out.push_back(kernels.of(each));
   return out;
 }
@@ -171,7 +172,7 @@ int only_load(const Words& words, const std::vector<gpu::Drawn>& all) {
       !gpu::read_number(parts[1], shares) || share >= shares)
     gpu::refuse("--only-load", words.only_load, "I/N, I below N");
   Device device = gpu::must(Device::open(words.device));
-  auto kernels = kernels_for(words, all, target_of(words, device), share, shares);
+  auto kernels = kernels_for(words, all, gpu_of(words, device), share, shares);
   fmt::print("{} kernels\n", kernels.size());
   kernels.load_all(Loader(device, gpu::must(Cache::open())));
   return 0;
@@ -187,8 +188,8 @@ bool write(const std::string& path, const nlohmann::json& all) {
 
 int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session& session) {
   const gpu::Clock clock;
-  const Target target = target_of(words, session.device);
-  const auto kernels = kernels_for(words, all, target);
+  const kernels::Gpu gpu = gpu_of(words, session.device);
+  const auto kernels = kernels_for(words, all, gpu);
   fmt::print("{} kernels in {:.1f} s\n", kernels.size(), clock.seconds());
   const Loader loader(session.device, gpu::must(Cache::open()));
   const gpu::Peers peers(session);
@@ -200,7 +201,7 @@ int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session&
   for (const gpu::Drawn& each : all) {
     if (clock.seconds() > words.seconds) break;
     const auto measured = gpu::RegretRace(session, peers, pools, each.product, words.race)
-                              .run(kernels_of(words, kernels, each.product, target), loader);
+                              .run(kernels_of(words, kernels, each.product, gpu), loader);
     nlohmann::json problem = described(each);
     problem.update(gpu::to_json(measured));
     out["problems"].push_back(std::move(problem));

@@ -35,10 +35,10 @@ struct Chosen {
   int measured = 0;
 };
 
-Chosen by_model(const gpu::Product& product, const Target& target, std::int64_t workspace) {
+Chosen by_model(const gpu::Product& product, const kernels::Gpu& gpu, std::int64_t workspace) {
   const kernels::Gemm options = gpu::options_of({}, product);
-  const kernels::Gemm plain = kernels::tuned(options, target);
-  return {plain, kernels::tuned(options, target, workspace), plain};
+  const kernels::Gemm plain = kernels::tuned(options, gpu);
+  return {plain, kernels::tuned(options, gpu, workspace), plain};
 }
 
 // ---- The table.
@@ -168,10 +168,9 @@ std::vector<gpu::Drawn> problems_of(const Words& words) {
 int run(int argc, char** argv, const Words& words) {
   const auto problems = problems_of(words);
   const auto workspace = static_cast<std::int64_t>(words.workspace) << 20;
-  const auto chosen_for = [&](const Target& target) {
+  const auto chosen_for = [&](const kernels::Gpu& gpu) {
     std::vector<Chosen> out;
-    for (const gpu::Drawn& each : problems)
-      out.push_back(by_model(each.product, target, workspace));
+    for (const gpu::Drawn& each : problems) out.push_back(by_model(each.product, gpu, workspace));
     return out;
   };
   const auto kernels_of = [](const std::vector<Chosen>& all) {
@@ -187,7 +186,8 @@ int run(int argc, char** argv, const Words& words) {
       gpu::refuse("--only-load", words.only_load, "I/N, I below N");
     Device device = gpu::must(Device::open(words.device));
     const Target target = gpu::target_of(device);
-    gpu::RegretKernels(target, kernels_of(chosen_for(target)), share, shares)
+    gpu::RegretKernels(target, kernels_of(chosen_for(kernels::Gpu::of(device, target))), share,
+                       shares)
         .load_all(Loader(device, gpu::must(Cache::open())));
     return 0;
   }
@@ -195,7 +195,7 @@ int run(int argc, char** argv, const Words& words) {
   const gpu::Clock clock;
   const Target target = gpu::target_of(session.device);
   const Loader loader(session.device, gpu::must(Cache::open()));
-  std::vector<Chosen> chosen = chosen_for(target);
+  std::vector<Chosen> chosen = chosen_for(kernels::Gpu::of(session.device, target));
   gpu::RegretKernels kernels(target, kernels_of(chosen));
   fmt::print("{} kernels in {:.1f} s\n", kernels.size(), clock.seconds());
   const gpu::Peers peers(session);

@@ -30,6 +30,8 @@ import time
 DENSE = [(4096, 7168, 16384), (8192, 8192, 8192), (4096, 2112, 7168), (4096, 24576, 1536), (4096, 4096, 7168)]
 SMALL = [(m, n, k) for m in (64, 128)
          for n, k in ((2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168), (7168, 2048))]
+NARROW = [(64, 1536, 7168), (64, 1024, 7168), (64, 576, 7168), (64, 256, 16384), (16, 576, 7168), (128, 1024, 7168),
+          (128, 576, 7168)]
 CONTIGUOUS = [(4, 8192, 4096, 7168), (4, 8192, 7168, 2048), (8, 4096, 4096, 7168), (32, 256, 4096, 7168)]
 MASKED = [(1, 1024, 4096, 7168), (2, 512, 4096, 7168), (4, 256, 4096, 7168), (8, 64, 4096, 7168)]
 MASKED_ROWS = 4096
@@ -48,7 +50,7 @@ SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 
 def cases():
     """Name, grouping, groups, rows (of a group), n and k."""
-    for m, n, k in DENSE + SMALL:
+    for m, n, k in DENSE + SMALL + NARROW:
         yield f"{m}x{n}x{k}", "none", 1, m, n, k
     for groups, m, n, k in CONTIGUOUS:
         yield f"contiguous {groups}x{m}x{n}x{k}", "contiguous", groups, m, n, k

@@ -13,6 +13,12 @@
 namespace tartan::inline TARTAN_ABI::kernels {
 namespace {
 
+// "NVIDIA H100 80GB HBM3" of "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0".
+std::string name_of(const Device& device) {
+  const std::string name = device.name();
+  return name.substr(0, name.find(" ("));
+}
+
 Diags wrong(const Device& device, const Gemm& product, const TuneBudget& budget) {
   Diags out;
   const auto report = [&](const std::string& message) {
@@ -49,10 +55,10 @@ auto kind_of(const Gemm& each) {
 
 // Those of the model that fit into the workspace. The first is what tuned() chooses. Then the
 // model's best and its best of kinds that are not there yet take turns.
-std::vector<Gemm> chosen(const Gemm& product, const Target& target, const TuneBudget& budget) {
-  const detail::GpuRow& gpu = *detail::find_gpu(target.arch);
-  std::vector<Gemm> out{tuned(product, target, budget.workspace)};
-  auto all = detail::ranked(product, target, gpu, budget.workspace > 0, 100000);
+std::vector<Gemm> chosen(const Gemm& product, const Gpu& gpu, const TuneBudget& budget) {
+  std::vector<Gemm> out{tuned(product, gpu, budget.workspace)};
+  auto all =
+      detail::ranked(product, gpu.target(), *detail::row_of(gpu), budget.workspace > 0, 100000);
   std::erase_if(all, [&](const detail::Candidate& each) {
     return workspace_bytes(each.options) > budget.workspace;
   });
@@ -74,17 +80,21 @@ std::vector<Gemm> chosen(const Gemm& product, const Target& target, const TuneBu
 
 }  // namespace
 
+Gpu Gpu::of(const Device& device) { return of(device, Target::of(device.arch())); }
+
+Gpu Gpu::of(const Device& device, const Target& target) {
+  return detail::GpuAccess::of(name_of(device), device.arch(), target, device.multiprocessors());
+}
+
 TunedOn tuned_on(const Device& device) {
-  const std::string name = device.name();  // "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0"
-  return {name.substr(0, name.find(" (")), device.assembler(),
-          fmt::format("{}, {}", version(), code_generator())};
+  return {name_of(device), device.assembler(), fmt::format("{}, {}", version(), code_generator())};
 }
 
 Gemm tuned(const Gemm& product, const Device& device, const Tuning& tuning,
            std::int64_t workspace) {
-  const Target target = Target::of(device.arch());
-  const auto found = tuning.find(product, target, tuned_on(device), workspace);
-  return found ? *found : tuned(product, target, workspace);
+  const Gpu gpu = Gpu::of(device);
+  const auto found = tuning.find(product, gpu.target(), tuned_on(device), workspace);
+  return found ? *found : tuned(product, gpu, workspace);
 }
 
 Result<TuneResult> tune(const Device& device, const Gemm& product, const TuneBudget& budget) {
@@ -95,15 +105,16 @@ Result<TuneResult> tune(const Device& device, const Gemm& product, const TuneBud
             "are needed; Device::open(\"cuda\") says which of them is missing"};
   auto cache = budget.cache ? Result<Cache>(*budget.cache) : Cache::open();
   if (!cache) return cache.diags();
-  const Target target = Target::of(device.arch());
-  auto bench = detail::DeviceBench::make(device, product, *detail::find_gpu(target.arch), *cache);
+  const Gpu gpu = Gpu::of(device);
+  const detail::GpuRow row = *detail::row_of(gpu);
+  auto bench = detail::DeviceBench::make(device, product, row, *cache);
   if (!bench) return bench.diags();
-  auto found = detail::search(**bench, chosen(product, target, budget), budget.seconds);
+  auto found = detail::search(**bench, chosen(product, gpu, budget), budget.seconds);
   if (!found) return found.diags();
   TuneResult out;
   out.trials = std::move(found->trials);
   const Trial& best = out.trials[found->best];
-  out.best = {tuned_on(device), target.arch.text(), best.options, best.us};
+  out.best = {tuned_on(device), gpu.target().arch.text(), best.options, best.us};
   out.seconds = (*bench)->seconds();
   return out;
 }

@@ -14,17 +14,20 @@ namespace {
 using builtins::about_kernel;
 using builtins::BuiltinKernel;
 using builtins::Described;
+using kernels::Gpu;
 
-Result<Target> read_target(const BuiltInWords& words) {
+// What to compile for: --target, else that of --gpu, else sm_80.
+Result<Gpu> read_gpu(const BuiltInWords& words) {
   auto target = Target::parse(words.target);
-  if (!target)
+  if (!target && !words.target.empty())
     return {"usage"_rule, fmt::format("--target {}: unknown target; the nearest is {}",
                                       words.target, nearest_arch(words.target).text())};
-  if (words.ptx.empty()) return *target;
+  const auto gpu = words.kernels.gpu(target);
+  if (!gpu || words.ptx.empty()) return gpu;
   const auto version = Version::parse(words.ptx);
   if (!version)
     return {"usage"_rule, fmt::format("--ptx {}: expected a version such as 8.0", words.ptx)};
-  return Target(target->arch, *version);
+  return words.kernels.gpu(Target(gpu->target().arch, *version));
 }
 
 // The names of the options that the command line has, without the dashes.
@@ -58,8 +61,8 @@ void add_built_in_options(CLI::App& command, BuiltInWords& words) {
 }
 
 Result<Described> describe(const BuiltInWords& words, const CLI::App& command) {
-  const auto target = read_target(words);
-  if (!target) return target.diags();
+  const auto gpu = read_gpu(words);
+  if (!gpu) return gpu.diags();
   const BuiltinKernel* kernel = words.kernels.find(words.kernel);
   if (!kernel)
     return {"usage"_rule, fmt::format("unknown kernel {}; `tartan emit --list` shows the built-in "
@@ -67,14 +70,14 @@ Result<Described> describe(const BuiltInWords& words, const CLI::App& command) {
                                       words.kernel)};
   const Diags refused = words.kernels.refused_options(*kernel, given_options(command), "--");
   if (!refused.ok()) return refused;
-  return kernel->describe(*target);
+  return kernel->describe(*gpu);
 }
 
 Result<Compiled> compile(const BuiltInWords& words, const Described& described) {
-  const auto target = read_target(words);
-  if (!target) return target.diags();
-  auto compiled = words.ptx.empty() ? tartan::compile(described.kernel, target->arch)
-                                    : tartan::compile(described.kernel, *target);
+  const auto gpu = read_gpu(words);
+  if (!gpu) return gpu.diags();
+  auto compiled = words.ptx.empty() ? tartan::compile(described.kernel, gpu->target().arch)
+                                    : tartan::compile(described.kernel, gpu->target());
   if (!compiled) return about_kernel(words.kernel, compiled.diags());
   return compiled;
 }

@@ -12,7 +12,7 @@ namespace tartan::tools {
 
 /// What the command line says of a built-in kernel.
 struct BuiltInWords {
-  std::string kernel, target = "sm_80", ptx;
+  std::string kernel, target, ptx;
   builtins::KernelRegistry kernels;  // with the values of their options
 };
 

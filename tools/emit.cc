@@ -83,7 +83,8 @@ void add_emit(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("emit", "Write the PTX of a built-in kernel");
   command->add_flag("--list", words->list, "List the built-in kernels");
   command->add_option("KERNEL", words->kernel, "Name of the kernel");
-  command->add_option("--target", words->target, "Target architecture")->capture_default_str();
+  command->add_option("--target", words->target,
+                      "Target architecture; default: that of --gpu, else sm_80");
   command->add_option("--ptx", words->ptx,
                       "PTX version of the module (8.0); default: the first that supports "
                       "everything the kernel uses, at least 7.8");

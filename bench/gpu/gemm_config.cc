@@ -160,9 +160,9 @@ std::string config_text(const kernels::Gemm& gemm) {
   return out;
 }
 
-Config completed(const Config& config, const Product& product, const Target& target) {
+Config completed(const Config& config, const Product& product, const kernels::Gpu& gpu) {
   if (!config.tuned) return config;
-  Config out{.gemm = kernels::tuned(options_of(config, product), target)};
+  Config out{.gemm = kernels::tuned(options_of(config, product), gpu)};
   out.text = "tuned, " + config_text(out.gemm);
   return out;
 }

@@ -52,7 +52,7 @@ std::string config_help();
 std::string config_text(const tartan::kernels::Gemm& gemm);
 
 /// The tuned configuration for a product on a target; other configurations are unchanged.
-Config completed(const Config& config, const Product& product, const tartan::Target& target);
+Config completed(const Config& config, const Product& product, const tartan::kernels::Gpu& gpu);
 
 /// The kernel's options for a product; an 8-bit C is scaled by `alpha`.
 tartan::kernels::Gemm options_of(const Config& config, const Product& product);

@@ -43,7 +43,8 @@ GemmContest::GemmContest(Session& session, const Peers& peers, const Product& pr
 void GemmContest::run(const std::vector<Config>& configs) {
   fmt::print("\n{}\n", product_.text());
   add_peers();
-  for (const Config& config : configs) add(completed(config, product_, target_of(session_.device)));
+  const auto gpu = kernels::Gpu::of(session_.device, target_of(session_.device));
+  for (const Config& config : configs) add(completed(config, product_, gpu));
   auto ceiling = options_.ceiling ? Ceiling::make(session_, ceiling_instruction()) : std::nullopt;
   if (ceiling) contestants_.push_back(ceiling->contestant(session_, "mma.sync"));
   measure(session_, contestants_, options_.rounds);

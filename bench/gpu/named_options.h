@@ -18,6 +18,7 @@
 
 #include "bench/gpu/words.h"
 #include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/gpu.h"
 
 namespace gpu {
 
@@ -39,10 +40,10 @@ std::string config_help(const NamedOption<Kernel> (&options)[count]) {
 /// `kernel` with the parts of a configuration; exits at one that is not an option.
 template <typename Kernel, std::size_t count>
 Kernel configured(Kernel kernel, const std::string& config,
-                  const NamedOption<Kernel> (&options)[count], const tartan::Target& target) {
+                  const NamedOption<Kernel> (&options)[count], const tartan::kernels::Gpu& gpu) {
   for (const std::string_view part : split(config, ':')) {
     if (part == "tuned") {
-      kernel = tuned(kernel, target);
+      kernel = tuned(kernel, gpu);
       continue;
     }
     const auto named = read_named(part);
@@ -78,6 +79,15 @@ inline bool write_file(const std::string& folder, const std::string& file,
 inline tartan::Target target_of(const std::string& word) {
   const auto out = tartan::Target::parse(word);
   if (!out) refuse("--target", word, "an architecture such as sm_90a");
+  return *out;
+}
+
+/// That of a name, or the usual one of a target.
+inline tartan::kernels::Gpu gpu_of(const std::string& name, const std::string& target) {
+  const tartan::Target compiled = target_of(target);
+  if (name.empty()) return compiled;
+  const auto out = tartan::kernels::Gpu::find(name, compiled);
+  if (!out) refuse("--gpu", name, "a GPU of the table:\n" + out.diags().text());
   return *out;
 }
 

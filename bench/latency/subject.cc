@@ -125,7 +125,7 @@ Subject tuned_gemm_subject() {
   return {"tuned gemm",
           hopper,
           [=] { return kernels::gemm(options); },
-          {options.grid_x(rows, cols, kernels::h100_multiprocessors)},
+          {options.grid_x(rows, cols, kernels::Gpu(Target::of(hopper)).multiprocessors())},
           product};
 }
 

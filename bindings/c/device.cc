@@ -5,6 +5,7 @@
 
 #include "bindings/c/handles.h"
 #include "compiler/support/option.h"
+#include "tartan/dsl/kernels/gpu.h"
 
 using namespace tartan;
 
@@ -31,9 +32,15 @@ Result<DeviceOptions> options_of(const char* json) {
   return out;
 }
 
+// The name by which tartan_compile() finds it.
+std::string gpu_of(const Device& device) {
+  const kernels::Gpu gpu = kernels::Gpu::of(device);
+  return kernels::Gpu::find(gpu.name(), gpu.target()) ? std::string(gpu.name()) : std::string();
+}
+
 Status give(const Result<Device>& device, tartan_device*& out) {
   if (!device) return device.diags();
-  out = new tartan_device{*device, device->name(), device->arch().text()};
+  out = new tartan_device{*device, device->name(), device->arch().text(), gpu_of(*device)};
   return Done{};
 }
 
@@ -75,6 +82,9 @@ const char* tartan_device_name(const tartan_device* device) {
 }
 const char* tartan_device_arch(const tartan_device* device) {
   return device ? device->arch.c_str() : "";
+}
+const char* tartan_device_gpu(const tartan_device* device) {
+  return device ? device->gpu.c_str() : "";
 }
 int tartan_device_emulated(const tartan_device* device) {
   return device && device->device.emulated();

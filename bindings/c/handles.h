@@ -19,7 +19,7 @@ struct tartan_error {
 
 struct tartan_device {
   tartan::Device device;
-  std::string name, arch;
+  std::string name, arch, gpu;
 };
 
 struct tartan_buffer {

@@ -106,7 +106,9 @@ Result<Described> describe(const std::string& name, Arch arch, const char* optio
   if (!given) return given.diags();
   const Diags refused = registry.refused_options(*kernel, *given, "option ");
   if (!refused.ok()) return refused;
-  return kernel->describe(Target::of(arch));
+  const auto gpu = registry.gpu(Target::of(arch));
+  if (!gpu) return gpu.diags();
+  return kernel->describe(*gpu);
 }
 
 Result<std::shared_ptr<const tartan_kernel::State>> compiled_kernel(const char* name,

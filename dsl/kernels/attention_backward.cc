@@ -456,9 +456,9 @@ Kernel attention_backward_queries(const AttentionBackward& options) {
       .keyed(key_of(options));
 }
 
-AttentionBackward tuned(const AttentionBackward& options, const Target& target) {
+AttentionBackward tuned(const AttentionBackward& options, const Gpu& gpu) {
   AttentionBackward out = options;
-  if (target.arch.text() != "sm_90a") return out;
+  if (gpu.target().arch.text() != "sm_90a") return out;
   out.warps = 8, out.producers = 4, out.stages = 2;
   out.keys_per_block = 128;
   out.queries_per_step = out.head_dim <= 64 ? 128 : 64;

@@ -64,7 +64,8 @@ bool has_own_output(const Attention& options, const Target& target) {
          shared_bytes(options) + options.warps * of_warp + reserve <= arch->shared_bytes;
 }
 
-Attention tuned(const Attention& options, const Target& target) {
+Attention tuned(const Attention& options, const Gpu& gpu) {
+  const Target& target = gpu.target();
   Attention out = options;
   const int d = options.head_dim;
   if (target.arch.text() != "sm_90a") {

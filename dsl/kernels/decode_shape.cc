@@ -91,7 +91,8 @@ unsigned Decode::blocks(int multiprocessors, int batch, int kv_heads, int keys) 
   return static_cast<unsigned>(fills ? heads : at_a_time);
 }
 
-Decode tuned(const Decode& options, const Target& target) {
+Decode tuned(const Decode& options, const Gpu& gpu) {
+  const Target& target = gpu.target();
   Decode out = options;
   const ArchRow* arch = find_arch(target.arch);
   if (!arch) return out;

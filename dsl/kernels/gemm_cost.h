@@ -11,27 +11,10 @@
 // constants were fitted to a recording of bench/gpu_regret; see docs/performance.md.
 #pragma once
 
-#include <span>
-
+#include "dsl/kernels/gpus.h"
 #include "tartan/dsl/kernels/gemm.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
-
-/// A GPU in the model. Rates are per cycle of its multiprocessors.
-struct GpuRow {
-  const char* name;
-  int sm;                // the architecture that it stands for, and those after it in the table
-  int multiprocessors;   // SMs
-  int shared_bytes;      // of an SM, for all of its CTAs
-  int cache_bytes;       // of the second level
-  double clock;          // GHz
-  double mma, wgmma;     // multiply-adds of 16-bit elements of an SM; wgmma 0: none
-  double cache, memory;  // bytes of the whole GPU
-  double latency;        // cycles of a load from memory
-};
-/// The GPU of an architecture; of unknown ones the nearest older one. Null before sm_80.
-const GpuRow* find_gpu(Arch arch);
-std::span<const GpuRow> gpus();
 
 /// Constants of the model, in cycles where nothing else is said: what the table of GPUs does not
 /// tell. The same for all GPUs.

@@ -10,9 +10,9 @@ namespace {
 
 // The first candidate that is within the model's noise of the cheapest: the candidates begin with
 // the tiles that were measured most.
-Gemm tuned_by_cost(const Gemm& options, const Target& target, std::int64_t workspace) {
+Gemm tuned_by_cost(const Gemm& options, const Target& target, const detail::GpuRow& gpu,
+                   std::int64_t workspace) {
   constexpr double noise = 1.01;
-  const detail::GpuRow& gpu = *detail::find_gpu(target.arch);
   auto all = detail::candidates(options, target, gpu, workspace > 0);
   if (workspace_bytes(options) == 0)  // else the caller splits the product
     std::erase_if(all, [&](const Gemm& each) { return workspace_bytes(each) > workspace; });
@@ -34,17 +34,18 @@ Gemm tuned_by_cost(const Gemm& options, const Target& target, std::int64_t works
 
 }  // namespace
 
-Gemm tuned(const Gemm& options, const Target& target) { return tuned(options, target, 0); }
+Gemm tuned(const Gemm& options, const Gpu& gpu) { return tuned(options, gpu, 0); }
 
-Gemm tuned(const Gemm& options, const Target& target, std::int64_t workspace) {
+Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace) {
   const int width = bits(options.a);
-  if (target.arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64) return options;
+  const auto row = detail::row_of(gpu);
+  if (!row || width < 8 || width > 32 || options.accumulator == f64) return options;
   if (options.m < 0 || options.n < 0 || options.k < 0 || options.cluster < 1 ||
       bits(options.b) == 0 || bits(options.c) == 0)
     return options;  // gemm() reports the error
   // Hours of work for the whole GPU; no count of tiles overflows below that.
   if (double{1} * options.m * options.n * options.k > 0x1p62) return options;
-  return tuned_by_cost(options, target, workspace);
+  return tuned_by_cost(options, gpu.target(), *row, workspace);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

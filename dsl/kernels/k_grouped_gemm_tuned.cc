@@ -27,7 +27,7 @@ constexpr double stored_bytes = 2.5;  // a cycle, of each warp
 constexpr int most_rows = 16;  // of tiles, which are visited column by column
 
 struct Size {
-  int m, n, k, groups;
+  int m, n, k, groups, multiprocessors;
 };
 
 double cost(const KGroupedGemm& options, double slowdown, const Size& size) {
@@ -38,7 +38,7 @@ double cost(const KGroupedGemm& options, double slowdown, const Size& size) {
                           (options.cluster > 1 ? 1 : alone);
   const double each = std::max(multiply, 132.0 * (tile.m + tile.n) / copied_bytes),
                store = double{4} * tile.m * tile.n / (stored_bytes * tile.warps_m);
-  const unsigned grid = options.grid_x(size.m, size.n, size.groups, h100_multiprocessors);
+  const unsigned grid = options.grid_x(size.m, size.n, size.groups, size.multiprocessors);
   const double steps = static_cast<double>(quotient_up(size.k, 128)) / size.groups;
   const std::int64_t tiles = quotient_up(size.m, tile.m * down) *
                              quotient_up(size.n, tile.n * across) * options.cluster * size.groups;
@@ -55,8 +55,9 @@ int stages_of(const Tile& tile) {
 
 }  // namespace
 
-KGroupedGemm tuned(const KGroupedGemm& options, const Target& target, int groups) {
+KGroupedGemm tuned(const KGroupedGemm& options, const Gpu& gpu, int groups) {
   KGroupedGemm out = options;
+  const Target& target = gpu.target();
   if (target.arch.text() != "sm_90a") {
     out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
     out.cluster = 1, out.share_a = false, out.stages = target.arch.sm >= 90 ? 4 : 3;
@@ -65,7 +66,8 @@ KGroupedGemm tuned(const KGroupedGemm& options, const Target& target, int groups
   const Size size{.m = options.m ? options.m : 4096,
                   .n = options.n ? options.n : 4096,
                   .k = options.k ? options.k : 4096 * std::max(groups, 1),
-                  .groups = std::max(groups, 1)};
+                  .groups = std::max(groups, 1),
+                  .multiprocessors = gpu.multiprocessors()};
   double least = 0;
   for (const Shape& shape : shapes)
     for (int width = 16; width <= shape.most_n; width += 8)

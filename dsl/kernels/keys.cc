@@ -47,8 +47,9 @@ std::string key_of(const BlockScaled& options) {
 
 std::string key_of(const ScaledGemm& options) {
   const auto& [m, n, k, c, grouping, tile, parts_n, blocks_k, overlap, stages, group, cluster,
-               share_a] = options;
-  return joined(m, n, k, c, grouping, parts_n, blocks_k, overlap, stages, group, cluster, share_a) +
+               share_a, cluster_splits] = options;
+  return joined(m, n, k, c, grouping, parts_n, blocks_k, overlap, stages, group, cluster, share_a,
+                cluster_splits) +
          key_of(tile);
 }
 

@@ -27,21 +27,21 @@ std::int64_t shared_bytes(const MixedGemm& with, const Target& target) {
 
 // Few rows from sm_90 on: a tile for each multiprocessor, or for each pair of them, which divides
 // k. So each reads as much, and the launch after this one finds as much room on each.
-void fit_few_rows(MixedGemm& out, int m, int n) {
+void fit_few_rows(MixedGemm& out, int m, int n, int multiprocessors) {
   constexpr int most = 8, least = 3;  // blocks of 16 columns
   const std::int64_t blocks = quotient_up(n, 16);
   const auto each = [&](int workers) {
     const std::int64_t all = quotient_up(blocks, workers);
     return static_cast<int>(quotient_up(all, quotient_up(all, most)));
   };
-  int across = each(h100_multiprocessors);
+  int across = each(multiprocessors);
   const bool boxes =
       out.k > 0 && out.k % chunk == 0 &&  // see mixed_box_rows()
       (out.weight == Type::u4 ? m <= 8 || across <= most / 2 : m <= 8 && across >= least);
   // More rows of X than columns of W are read again for each tile, many copies of them.
   if (across < (boxes ? 2 : least) || (m > 8 && across <= most / 2 && !boxes)) {
     out.split = true, out.cluster = 2;
-    across = each(h100_multiprocessors / 2);
+    across = each(std::max(multiprocessors / 2, 1));
   } else {
     out.split = false, out.even = true;
   }
@@ -61,26 +61,26 @@ void fit_few_rows(MixedGemm& out, int m, int n) {
 
 // Up to 128 rows by wgmma: stages that are long along k, and whole tiles, or pairs of CTAs that
 // divide k, where these nearly fill the GPU.
-void fit_some_rows(MixedGemm& out, int m, int n) {
+void fit_some_rows(MixedGemm& out, int m, int n, int multiprocessors) {
   out.tile_m = m <= 32 ? 32 : m <= 64 ? 64 : 128;
   out.tile_k = out.tile_m <= 64 ? 256 : 128;
   if (out.weight == Type::u8) out.tile_k /= 2;
   const auto fills = [&](int ctas) {  // of a tile
     const std::int64_t all = ctas * quotient_up(n, out.tile_n);
-    return 5 * all >= 4 * h100_multiprocessors * quotient_up(all, h100_multiprocessors);
+    return 5 * all >= std::int64_t{4} * multiprocessors * quotient_up(all, multiprocessors);
   };
   if (fills(1)) out.split = false;
   else if (fills(2)) out.cluster = 2;
 }
 
 // Rows of a tile that wgmma multiplies: the fewest waves, then the fewest rows beyond X.
-int rows_of_tile(int m, int n, int tile_n) {
+int rows_of_tile(int m, int n, int tile_n, int multiprocessors) {
   int best = 0;
   std::int64_t least = 0;
   constexpr int start = 24;  // what a tile costs beside its k-tiles, in rows
   for (const int rows : {256, 192, 128, 64}) {
     const std::int64_t waves = quotient_up(quotient_up(m, rows) * quotient_up(n, tile_n),
-                                           h100_multiprocessors),
+                                           multiprocessors),
                        cost = waves * (rows + start);
     if (!best || cost < least) best = rows, least = cost;
   }
@@ -89,7 +89,8 @@ int rows_of_tile(int m, int n, int tile_n) {
 
 }  // namespace
 
-MixedGemm tuned(const MixedGemm& options, const Target& target) {
+MixedGemm tuned(const MixedGemm& options, const Gpu& gpu) {
+  const Target& target = gpu.target();
   MixedGemm out = options;
   const ArchRow* const arch = find_arch(target.arch);
   if (!arch || (out.weight != Type::u4 && out.weight != Type::u8) || out.group < 1) return out;
@@ -100,7 +101,7 @@ MixedGemm tuned(const MixedGemm& options, const Target& target) {
   // Half of the memory of a multiprocessor, where two launches share it.
   std::int64_t most_bytes = arch->shared_bytes;
   if (m <= few_rows && target.arch.sm >= 90 && target.ptx >= Version{8, 0}) {
-    fit_few_rows(out, m, n);
+    fit_few_rows(out, m, n, gpu.multiprocessors());
     // Boxes of more than 8 rows leave too few stages there.
     const bool alone = m > 8 && out.even && mixed_box_rows(out, target);
     most_bytes = alone ? 140 * 1024 : (arch->shared_bytes + 1024) / 2 - 1024;
@@ -115,9 +116,9 @@ MixedGemm tuned(const MixedGemm& options, const Target& target) {
     if (hopper) {
       out.warpgroups = true, out.producers = 4, out.warps_n = 8;
       if (out.split) {
-        fit_some_rows(out, m, n);
+        fit_some_rows(out, m, n, gpu.multiprocessors());
       } else {
-        out.tile_m = rows_of_tile(m, n, out.tile_n);
+        out.tile_m = rows_of_tile(m, n, out.tile_n, gpu.multiprocessors());
         if (out.tile_m <= 64) out.tile_k = 128;
         if (n > out.tile_n) out.cluster = 2;
       }

@@ -350,7 +350,8 @@ class MlaDecoding {
 
 }  // namespace
 
-MlaDecode tuned(const MlaDecode& options, const Target& target) {
+MlaDecode tuned(const MlaDecode& options, const Gpu& gpu) {
+  const Target& target = gpu.target();
   MlaDecode out = options;
   const ArchRow* arch = find_arch(target.arch);
   if (!arch) return out;

@@ -9,6 +9,7 @@
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
 #include "dsl/kernels/scaled_products.h"
+#include "dsl/partial_sums.h"
 #include "dsl/roles.h"
 #include "tartan/dsl/math.h"
 
@@ -64,6 +65,7 @@ class Products {
     Global a, scales_a, b, scales_b, c;
     std::function<Scalar(const Scalar& row)> row_of = {};  // of C; -1: none. All rows: none
     std::optional<Scalar> whole = {};                      // all rows of the tile exist
+    std::optional<Scalar> begin = {}, stages = {};         // of k; all: none
   };
 
   Place place(const Scalar& row, const Scalar& col) const {
@@ -82,7 +84,31 @@ class Products {
   }
 
   void dense() {
+    if (options_.cluster_splits > 1) return part_by_rank();
     each_tile([&](const Scalar& row, const Scalar& col) { tile(place(row, col)); });
+  }
+
+  // The CTAs of a cluster have a tile together: each multiplies its k-tiles and gets the sum of a
+  // block of the tile's columns.
+  void part_by_rank() {
+    const int splits = options_.cluster_splits;
+    const auto [row, col] = k_.cluster_tile(m_, n_, options_.tile, options_.group);
+    const Scalar rank = k_.cluster_rank();
+    const auto share = StreamShare::of(k_.convert(stages(), u32), splits, rank);
+    Place at = place(row, col);
+    at.begin = k_.convert(share.begin, s32), at.stages = k_.convert(share.end - share.begin, s32);
+    const std::deque<Accumulator> sums = sums_of(at);
+    const WarpTile sum = sums.front();
+    // Of columns that do not divide, or few, only the first CTAs have a part.
+    const int parts = tartan::detail::takers_among(splits, std::max(sum.across(), 1));
+    const WarpTile total = reduce_scatter(sum, parts);
+    const auto store = [&] {
+      k_.store(at.c.tile(options_.tile.m, options_.tile.n, at.row, at.col)
+                   .tile(options_.tile.m, options_.tile.n / parts, 0, rank),
+               in_type_of_c(total));
+    };
+    if (parts < splits) k_.when(rank < parts, store);
+    else store();
   }
 
   void contiguous() {
@@ -140,10 +166,15 @@ class Products {
   };
 
   int parts() const { return parts_m_ * options_.parts_n; }
+  Scalar stages() const { return ceil_div(steps_, options_.blocks_k); }
+  static Scalar stage_of_k(const Place& at, const Scalar& t) {
+    return at.begin ? t + *at.begin : t;
+  }
   // The first stage needs no promotion of a product before it, and sums no zeros. The loop of two
   // parts one after the other became 2 % slower beside it, but not that of groups.
   bool peeled() const {
-    return !options_.overlap && (parts() == 1 || options_.grouping == Grouping::contiguous);
+    return !options_.overlap && options_.cluster_splits == 1 &&
+           (parts() == 1 || options_.grouping == Grouping::contiguous);
   }
   // Blocks of columns that a part may be in.
   std::size_t blocks() const { return block % part_.n ? 2 : 1; }
@@ -159,7 +190,8 @@ class Products {
 
   void fill(const Place& at, const Scalar& t, const Scalar& stage) {
     for (int b = 0; b < options_.blocks_k; ++b) {
-      const Scalar step = t * options_.blocks_k + b, slot = stage * options_.blocks_k + b;
+      const Scalar step = stage_of_k(at, t) * options_.blocks_k + b,
+                   slot = stage * options_.blocks_k + b;
       // The longer copy first, which memory answers last: 1 to 2 % with 128 rows.
       const bool b_first = options_.cluster == 1 && options_.tile.n >= options_.tile.m;
       if (b_first) fill_b(at, step, slot);
@@ -196,7 +228,7 @@ class Products {
   void fill_b(const Place& at, const Scalar& step, const Scalar& slot) {
     for (int j = 0; j < options_.parts_n; ++j)
       hinted(codegen::Eviction::first, [&] {
-        copy(!detail::shares_a(options_),
+        copy(options_.cluster > 1 && !detail::shares_a(options_),
              at.b.tile(block, part_.n, step, at.col * options_.parts_n + j),
              shared_b_[slot * options_.parts_n + j]);
       });
@@ -250,7 +282,7 @@ class Products {
     int count() const { return of_.options_.blocks_k * columns(); }
     int block_k_of(int i) const { return i / columns(); }
     Scalar step_of(const Scalar& t, int i) const {
-      return t * of_.options_.blocks_k + block_k_of(i);
+      return stage_of_k(at_, t) * of_.options_.blocks_k + block_k_of(i);
     }
 
     Scalar of_lane(const Scalar& t, int b, int column) const {
@@ -368,6 +400,14 @@ class Products {
   };
 
   void tile(const Place& at) {
+    const std::deque<Accumulator> sums = sums_of(at);
+    if (!at.whole) return store(at, sums, true);
+    k_.when(
+        *at.whole, [&] { store(at, sums, true); }, [&] { store(at, sums, false); });
+  }
+
+  // The sums of each part of a tile.
+  std::deque<Accumulator> sums_of(const Place& at) {
     std::deque<Accumulator> sums, registers;
     for (int p = 0; p < parts(); ++p) sums.push_back(mma_->accumulator());
     const std::size_t flying = options_.overlap ? 2 : 1;
@@ -408,27 +448,12 @@ class Products {
       next();
       if (!last) promote(in_flight.front());
     };
-    const Scalar stages = ceil_div(steps_, options_.blocks_k);
+    const Scalar stages = at.stages ? *at.stages : this->stages();
     const auto fill_stage = [&](const Scalar& t, const Scalar& stage) { fill(at, t, stage); };
     if (peeled()) tartan::detail::peeled_pipeline(k_, options_.stages, stages, fill_stage, use);
     else k_.pipeline(options_.stages, stages, fill_stage, {}, use);
     if (last) promote(last->part());
-    if (!at.whole) return store(at, sums, true);
-    k_.when(
-        *at.whole, [&] { store(at, sums, true); }, [&] { store(at, sums, false); });
-  }
-
-  // All parts of a tile, to be staged in as few batches as there is room for.
-  WarpTile all_parts(const std::deque<Accumulator>& sums) const {
-    WarpTile first = sums.front();
-    WarpPlace place = first.place();
-    place.rows = options_.tile.m, place.cols = options_.tile.n, place.row_step = part_.m;
-    std::vector<Fragment> fragments;  // of each warp, a row of a part
-    for (const Accumulator& sum : sums) {
-      const WarpTile part = sum;
-      fragments.insert(fragments.end(), part.fragments().begin(), part.fragments().end());
-    }
-    return WarpTile(std::move(fragments), first.across() * options_.parts_n, std::move(place));
+    return sums;
   }
 
   WarpTile in_type_of_c(const WarpTile& sum) const {
@@ -437,8 +462,9 @@ class Products {
 
   void store(const Place& at, const std::deque<Accumulator>& sums, bool whole) {
     if (whole)
-      return k_.store(at.c.tile(options_.tile.m, options_.tile.n, at.row, at.col),
-                      in_type_of_c(all_parts(sums)));
+      return k_.store(
+          at.c.tile(options_.tile.m, options_.tile.n, at.row, at.col),
+          in_type_of_c(detail::joined_parts(sums, options_.tile, part_.m, options_.parts_n)));
     for (int p = 0; p < parts(); ++p) {
       const Scalar top = k_.convert(at.row * parts_m_ + p / options_.parts_n, s32) * part_.m;
       const WarpTile sum = sums[static_cast<std::size_t>(p)];
@@ -459,17 +485,15 @@ class Products {
 
 }  // namespace
 
-static Kernel described_scaled_gemm(const ScaledGemm& options) {
+Kernel scaled_gemm(const ScaledGemm& options) {
   const KernelOptions blocks{.block = detail::scaled_part(options.tile, options.parts_n).threads(),
                              .producers = 4,
-                             .cluster = options.cluster};
-  return kernel("scaled_gemm", blocks, [=](Builder& k) {
-    if (detail::is_scaled_gemm(k, options)) Products(k, options).compute();
-  });
-}
-
-Kernel scaled_gemm(const ScaledGemm& options) {
-  return described_scaled_gemm(options).keyed(key_of(options));
+                             .cluster = std::max(options.cluster, options.cluster_splits)};
+  return kernel("scaled_gemm", blocks,
+                [=](Builder& k) {
+                  if (detail::is_scaled_gemm(k, options)) Products(k, options).compute();
+                })
+      .keyed(key_of(options));
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

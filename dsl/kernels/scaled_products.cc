@@ -18,6 +18,19 @@ Tile scaled_part(const Tile& tile, int parts_n) {
   return out;
 }
 
+WarpTile joined_parts(const std::deque<Accumulator>& sums, const Tile& tile, int part_m,
+                      int parts_n) {
+  const WarpTile first = sums.front();
+  WarpPlace place = first.place();
+  place.rows = tile.m, place.cols = tile.n, place.row_step = part_m;
+  std::vector<Fragment> fragments;  // of each warp, a row of a part
+  for (const Accumulator& sum : sums) {
+    const WarpTile part = sum;
+    fragments.insert(fragments.end(), part.fragments().begin(), part.fragments().end());
+  }
+  return WarpTile(std::move(fragments), first.across() * parts_n, std::move(place));
+}
+
 bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multiple_of_columns,
                        const Tile& tile) {
   bool good = k.require(rows >= 0 && columns >= 0 && depth >= 0,
@@ -67,6 +80,13 @@ bool is_scaled_gemm(Builder& k, const ScaledGemm& options) {
                         options.blocks_k <= 4,
                     fmt::format("stages = {}, blocks_k = {}: expected 1 to 256, and 1 to 4",
                                 options.stages, options.blocks_k));
+  const int apart = options.cluster_splits;
+  good &= k.require(apart == 1 || apart == 2 || apart == 4 || apart == 8,
+                    fmt::format("cluster_splits = {}: expected 1, 2, 4 or 8", apart));
+  good &= k.require(apart == 1 || (options.grouping == Grouping::none && options.cluster == 1 &&
+                                   parts == 1 && tile.m == 16 * tile.warps_m),
+                    "cluster_splits: expected a dense product, cluster = 1, parts_n = 1 and 16 "
+                    "rows for each warp: a cluster has one tile, and its sum is exchanged whole");
   if (options.grouping == Grouping::contiguous)
     good &= k.require(scale_block % std::max(tile.m, 1) == 0,
                       fmt::format("tile.m = {}: expected a divisor of {}, to which the rows of a "

@@ -3,6 +3,8 @@
 // installed.
 #pragma once
 
+#include <deque>
+
 #include "tartan/dsl/kernels/scaled_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
@@ -20,6 +22,10 @@ bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multipl
 
 /// Whether the options go together; reports all that do not.
 bool is_scaled_gemm(Builder& k, const ScaledGemm& options);
+
+/// All parts of a tile, to be staged in as few batches as there is room for.
+WarpTile joined_parts(const std::deque<Accumulator>& sums, const Tile& tile, int part_m,
+                      int parts_n);
 
 /// Whether the CTAs of a cluster share A, not B.
 inline bool shares_a(const ScaledGemm& options) {

@@ -408,7 +408,7 @@ SmallProducts divided(SmallProducts best, const Rank& rank) {
 
 }  // namespace
 
-SmallProducts tuned(const SmallProducts& options, const Target&) {
+SmallProducts tuned(const SmallProducts& options, const Gpu&) {
   SmallProducts best = options;
   if (!has_sizes(options)) return best;
   best.products = best.ahead = 1;

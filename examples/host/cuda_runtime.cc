@@ -58,7 +58,7 @@ int main() {
   auto device = Device::open("cuda:0");  // the GPU's primary context, as the CUDA runtime's
   if (!device) return fail(device.diags());
   const kernels::Gemm options =
-      kernels::tuned(kernels::Gemm{.m = m, .n = n, .k = k}, Target::of(device->arch()));
+      kernels::tuned(kernels::Gemm{.m = m, .n = n, .k = k}, kernels::Gpu::of(*device));
   const auto compiled = compile(kernels::gemm(options), device->arch());
   if (!compiled) return fail(compiled.diags());
   const auto module = device->load(compiled->ptx, compiled->name);

@@ -30,7 +30,7 @@ struct Layer {
 Result<Layer> make_layer(Device& device, const Sizes& sizes) {
   kernels::Gemm options{.m = sizes.rows, .n = sizes.out, .k = sizes.in, .c = f16};
   options.epilogue = {.bias = true, .activation = kernels::Activation::gelu};
-  options = kernels::tuned(options, Target::of(device.arch()));
+  options = kernels::tuned(options, kernels::Gpu::of(device));
   options.splits = 1, options.stream_blocks = 0;  // one launch, no workspace
   auto compiled = compile(kernels::gemm(options), device.arch());
   if (!compiled) return compiled.diags();

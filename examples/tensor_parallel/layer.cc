@@ -103,7 +103,7 @@ Status Layer::compile() {
   gemm_ = {
       .m = shape_.rows_of_product(ranks), .n = shape_.columns(ranks), .k = shape_.depth(ranks)};
   gemm_.a = gemm_.b = gemm_.c = bf16;
-  gemm_ = kernels::tuned(gemm_, Target::of(ranks_[0].device.arch()));
+  gemm_ = kernels::tuned(gemm_, kernels::Gpu::of(ranks_[0].device));
   const int most = ranks_[0].device.multiprocessors() - 1;
   if (shape_.reserved < 0 || shape_.reserved > most)
     return {"usage"_rule, "reserved = " + std::to_string(shape_.reserved) + ": expected 0 to " +

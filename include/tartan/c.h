@@ -141,6 +141,9 @@ tartan_error* tartan_adopt(void* context, tartan_device** out);
 const char* tartan_device_name(const tartan_device* device);
 /** The architecture to compile for: "sm_90a". */
 const char* tartan_device_arch(const tartan_device* device);
+/** Its option "gpu" of tartan_compile(), for which kernels choose what is not given: "H200"; "":
+ * none that fits. */
+const char* tartan_device_gpu(const tartan_device* device);
 /** 1: the emulator, 0: a GPU. */
 int tartan_device_emulated(const tartan_device* device);
 /** Waits for all work, and reports errors in it. */

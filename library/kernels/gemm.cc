@@ -10,9 +10,9 @@ namespace {
 
 using kernels::Gemm;
 
-std::optional<Dim3> grid_of(const Gemm& gemm) {
+std::optional<Dim3> grid_of(const Gemm& gemm, int multiprocessors) {
   if (gemm.batched) return std::nullopt;
-  return Dim3{gemm.grid_x(gemm.m, gemm.n, kernels::h100_multiprocessors),
+  return Dim3{gemm.grid_x(gemm.m, gemm.n, multiprocessors),
               static_cast<std::uint32_t>(gemm.splits)};
 }
 
@@ -34,30 +34,32 @@ LaunchGrid sum_grid(const Gemm& gemm, const LaunchSizes& sizes) {
 
 void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
   const std::vector<std::string> sum_options = {
-      "m",      "n",           "k",        "multiple", "multiple-c",    "type",      "a",
-      "b",      "accumulator", "c",        "a-major",  "b-major",       "tile",      "warps",
-      "stages", "promote",     "epilogue", "splits",   "stream-blocks", "producers", "cluster",
-      "group",  "bit-op",      "tuning",   "workspace"};
+      "m",       "n",        "k",      "multiple",      "multiple-c",
+      "type",    "a",        "b",      "accumulator",   "c",
+      "a-major", "b-major",  "tile",   "warps",         "stages",
+      "promote", "epilogue", "splits", "stream-blocks", "producers",
+      "cluster", "group",    "bit-op", "tuning",        "workspace",
+      "gpu"};
   std::vector<std::string> options = sum_options;
   options.insert(options.end(),
                  {"cluster-splits", "products", "swap", "direct", "batched", "persistent"});
   registry.add({"gemm", "GEMM in every supported type", options,
-                [=](const Target& target) -> Result<Described> {
+                [=](const kernels::Gpu& gpu) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
-                  const auto full = completed(*words, *read, target);
+                  const auto full = completed(*words, *read, gpu);
                   if (!full) return full.diags();
                   const Gemm gemm = *full;
                   return Described{
-                      kernels::gemm(gemm), grid_of(gemm),
+                      kernels::gemm(gemm), grid_of(gemm, gpu.multiprocessors()),
                       [=](const LaunchSizes& sizes) { return launch_grid(gemm, sizes); }};
                 }});
   // It takes gemm's options, which determine tiles and types.
   registry.add({"gemm_sum", "reduction of the partial sums of a split-K or stream-K gemm",
-                sum_options, [=](const Target& target) -> Result<Described> {
+                sum_options, [=](const kernels::Gpu& gpu) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
-                  const auto full = completed(*words, *read, target);
+                  const auto full = completed(*words, *read, gpu);
                   if (!full) return full.diags();
                   const Gemm gemm = *full;
                   return Described{
@@ -65,17 +67,18 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                       .grid_of = [=](const LaunchSizes& sizes) { return sum_grid(gemm, sizes); }};
                 }});
   std::erase(options, "a-major");
-  for (const char* option : {"bit-op", "products", "swap", "direct", "tuning", "workspace"})
+  for (const char* option : {"bit-op", "products", "swap", "direct", "tuning", "workspace", "gpu"})
     std::erase(options, option);
-  registry.add(
-      {"sparse_gemm", "GEMM with a 2:4 sparse A", options, [=](const Target&) -> Result<Described> {
-         const auto read = read_gemm(*words);
-         if (!read) return read.diags();
-         const Gemm gemm = *read;
-         return Described{
-             .kernel = kernels::sparse_gemm(gemm),
-             .grid_of = [=](const LaunchSizes& sizes) { return launch_grid(gemm, sizes); }};
-       }});
+  registry.add({"sparse_gemm", "GEMM with a 2:4 sparse A", options,
+                [=](const kernels::Gpu&) -> Result<Described> {
+                  const auto read = read_gemm(*words);
+                  if (!read) return read.diags();
+                  const Gemm gemm = *read;
+                  return Described{.kernel = kernels::sparse_gemm(gemm),
+                                   .grid_of = [=](const LaunchSizes& sizes) {
+                                     return launch_grid(gemm, sizes);
+                                   }};
+                }});
 }
 
 }  // namespace tartan::inline TARTAN_ABI::builtins

@@ -15,24 +15,24 @@ void add_k_grouped_gemm(KernelRegistry& registry, const SharedProductWords& word
                        .help = "Adds the products to what C has",
                        .group = "Options of k_grouped_gemm (and --m, --n, --k, --tile, --warps, "
                                 "--stages, --cluster, --group, --share-a)"});
-  registry.add(
-      {"k_grouped_gemm",
-       "fp8 GEMM of groups along k, a scale for 128 of each row of A and column of B",
-       {"m", "n", "k", "tile", "warps", "stages", "cluster", "group", "share-a", "accumulate"},
-       [=](const Target& target) -> Result<Described> {
-         const auto read = read_k_grouped_gemm(*words, *scaled, *accumulate, target);
-         if (!read) return read.diags();
-         const KGroupedGemm options = *read;
-         constexpr int many = 1 << 16;  // whatever the groups
-         return Described{
-             .kernel = kernels::k_grouped_gemm(options),
-             .grid = Dim3{options.grid_x(many, many, 1, kernels::h100_multiprocessors)},
-             .grid_of = [=](const LaunchSizes& sizes) {
-               return LaunchGrid{
-                   options.grid_x(size_of(sizes, "m", options.m), size_of(sizes, "n", options.n),
-                                  static_cast<int>(sizes.of("groups")), sizes.multiprocessors)};
-             }};
-       }});
+  registry.add({"k_grouped_gemm",
+                "fp8 GEMM of groups along k, a scale for 128 of each row of A and column of B",
+                {"m", "n", "k", "tile", "warps", "stages", "cluster", "group", "share-a",
+                 "accumulate", "gpu"},
+                [=](const kernels::Gpu& gpu) -> Result<Described> {
+                  const auto read = read_k_grouped_gemm(*words, *scaled, *accumulate, gpu);
+                  if (!read) return read.diags();
+                  const KGroupedGemm options = *read;
+                  constexpr int many = 1 << 16;  // whatever the groups
+                  return Described{
+                      .kernel = kernels::k_grouped_gemm(options),
+                      .grid = Dim3{options.grid_x(many, many, 1, gpu.multiprocessors())},
+                      .grid_of = [=](const LaunchSizes& sizes) {
+                        return LaunchGrid{options.grid_x(
+                            size_of(sizes, "m", options.m), size_of(sizes, "n", options.n),
+                            static_cast<int>(sizes.of("groups")), sizes.multiprocessors)};
+                      }};
+                }});
 }
 
 }  // namespace tartan::inline TARTAN_ABI::builtins

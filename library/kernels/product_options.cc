@@ -69,7 +69,7 @@ class Reader {
     return out;
   }
 
-  Result<ScaledGemm> read_scaled_gemm(const ScaledWords& own, const Target& target) {
+  Result<ScaledGemm> read_scaled_gemm(const ScaledWords& own, const kernels::Gpu& gpu) {
     ScaledGemm out;
     out.c = type("--c", words_.c, bf16);
     out.grouping = grouping(own.grouping);
@@ -77,7 +77,7 @@ class Reader {
     if (!rest) return diags_;
     out.m = rest->m, out.n = rest->n, out.k = rest->k;
     const Tile one = out.tile;
-    if (words_.tile.empty()) out = kernels::tuned(out, target);
+    if (words_.tile.empty()) out = kernels::tuned(out, gpu);
     else out.tile = rest->tile, out.tile.k = one.k;
     if (!words_.tile.empty() && words_.warps.empty())
       out.tile.warps_m = one.warps_m, out.tile.warps_n = one.warps_n;
@@ -85,7 +85,11 @@ class Reader {
     if (words_.cluster) out.cluster = rest->cluster;
     if (words_.group) out.group = rest->group;
     out.share_a |= own.share_a;
-    if (words_.tile.empty()) return out;
+    if (words_.tile.empty()) {
+      if (out.cluster > 1) out.cluster_splits = 1;
+      return out;
+    }
+    out.cluster_splits = rest->cluster_splits;
     out.parts_n = out.tile.n > 160 ? 2 : 1;
     out.blocks_k = number("--blocks-k", own.blocks_k, 1, 4), out.overlap = out.blocks_k > 1;
     if (!diags_.ok()) return diags_;
@@ -93,14 +97,14 @@ class Reader {
   }
 
   Result<KGroupedGemm> read_k_grouped_gemm(const ScaledWords& scaled, bool accumulate,
-                                           const Target& target) {
+                                           const kernels::Gpu& gpu) {
     KGroupedGemm out;
     out.accumulate = accumulate;
     const auto rest = read();  // common to both
     if (!rest) return diags_;
     out.m = rest->m, out.n = rest->n, out.k = rest->k;
     const Tile one = out.tile;
-    if (words_.tile.empty()) out = kernels::tuned(out, target);
+    if (words_.tile.empty()) out = kernels::tuned(out, gpu);
     else out.tile = rest->tile, out.tile.k = rest->tile.k ? rest->tile.k : one.k;
     if (!words_.tile.empty() && words_.warps.empty())
       out.tile.warps_m = one.warps_m, out.tile.warps_n = one.warps_n;
@@ -309,18 +313,18 @@ class Reader {
 
 Result<Gemm> read_gemm(const ProductWords& words) { return Reader(words).read(); }
 
-Result<Gemm> completed(const ProductWords& words, const Gemm& read, const Target& target) {
+Result<Gemm> completed(const ProductWords& words, const Gemm& read, const kernels::Gpu& gpu) {
   if (!words.tuning.empty() && !words.tile.empty())
     return {"usage"_rule, "--tuning: not together with --tile, which it would replace"};
   if (words.workspace < 0)
     return {"usage"_rule,
             fmt::format("--workspace {}: expected a number of at least 0", words.workspace)};
   if (!words.tile.empty()) return read;
-  Gemm out = kernels::tuned(read, target, words.workspace);
+  Gemm out = kernels::tuned(read, gpu, words.workspace);
   if (!words.tuning.empty()) {
     const auto tuning = kernels::Tuning::read(words.tuning);
     if (!tuning) return tuning.diags();
-    const auto found = tuning->find(read, target, words.workspace);
+    const auto found = tuning->find(read, gpu.target(), words.workspace);
     if (!found) return found.diags();
     out = found->value_or(out);
   }
@@ -343,13 +347,13 @@ Result<BlockScaled> read_block_scaled(const ProductWords& words) {
 }
 
 Result<ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
-                                    const Target& target) {
-  return Reader(words).read_scaled_gemm(own, target);
+                                    const kernels::Gpu& gpu) {
+  return Reader(words).read_scaled_gemm(own, gpu);
 }
 
 Result<KGroupedGemm> read_k_grouped_gemm(const ProductWords& words, const ScaledWords& scaled,
-                                         bool accumulate, const Target& target) {
-  return Reader(words).read_k_grouped_gemm(scaled, accumulate, target);
+                                         bool accumulate, const kernels::Gpu& gpu) {
+  return Reader(words).read_k_grouped_gemm(scaled, accumulate, gpu);
 }
 
 Result<Type> read_type(const ProductWords& words) { return Reader(words).read_type(); }
@@ -375,7 +379,7 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
   option("a-major", words.a_major, "Major order of A: row or col", true);
   option("b-major", words.b_major, "Major order of B: row or col", true);
   option("tile", words.tile,
-         "CTA tile, MxN or MxNxK; default: the fastest for these sizes on an H100, together with "
+         "CTA tile, MxN or MxNxK; default: the fastest for these sizes on --gpu, together with "
          "its warps, stages, producers, cluster, group and --persistent");
   option(
       "warps", words.warps,
@@ -387,6 +391,10 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          true);
   option("epilogue", words.epilogue,
          "Epilogue operations, separated by commas: " + epilogue_words());
+  option("gpu", words.gpu,
+         fmt::format("GPU for which the fastest is chosen where options are not given, such as "
+                     "H200: {}; default: the usual one of the target, H100 for sm_90a",
+                     fmt::join(kernels::Gpu::names(), ", ")));
   option("tuning", words.tuning,
          "File of `tartan tune`: the fastest tile as measured, where it has the product");
   option(

@@ -26,6 +26,7 @@ struct ProductWords {
   std::string scale = "ue8m0", kind;
   std::string tile, warps, bit_op;
   std::string tuning;  // a file
+  std::string gpu;     // a name
   int workspace = 0;   // bytes
   std::vector<std::string> epilogue;
 };
@@ -49,16 +50,16 @@ Result<kernels::Gemm> read_gemm(const ProductWords& words);
 /// For gemm and gemm_sum: options that are not given become the fastest, as a file of tune() says
 /// if it has the product, else as kernels::tuned() does.
 Result<kernels::Gemm> completed(const ProductWords& words, const kernels::Gemm& read,
-                                const Target& target);
+                                const kernels::Gpu& gpu);
 /// The same for block_scaled, which has its own options.
 Result<kernels::BlockScaled> read_block_scaled(const ProductWords& words);
 /// The same for scaled_gemm. Without a tile, the fastest: see kernels::tuned().
 Result<kernels::ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
-                                             const Target& target);
+                                             const kernels::Gpu& gpu);
 /// The same for k_grouped_gemm.
 Result<kernels::KGroupedGemm> read_k_grouped_gemm(const ProductWords& words,
                                                   const ScaledWords& scaled, bool accumulate,
-                                                  const Target& target);
+                                                  const kernels::Gpu& gpu);
 /// Only the element type, for kernels that take no more than --type.
 Result<Type> read_type(const ProductWords& words);
 

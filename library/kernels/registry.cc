@@ -19,6 +19,7 @@ bool takes(const BuiltinKernel& kernel, const std::string& option) {
 
 KernelRegistry::KernelRegistry() {
   const auto words = std::make_shared<ProductWords>();
+  gpu_name_ = &words->gpu;
   add_product_options(*this, *words);
   add_gemm(*this, words);
   add_block_scaled(*this, words);
@@ -35,6 +36,11 @@ KernelRegistry::KernelRegistry() {
 const BuiltinKernel* KernelRegistry::find(std::string_view name) const {
   const auto at = std::ranges::find(kernels_, name, &BuiltinKernel::name);
   return at == kernels_.end() ? nullptr : &*at;
+}
+
+Result<kernels::Gpu> KernelRegistry::gpu(const std::optional<Target>& target) const {
+  if (gpu_name_->empty()) return kernels::Gpu(target.value_or(Target::of({80, 0})));
+  return target ? kernels::Gpu::find(*gpu_name_, *target) : kernels::Gpu::find(*gpu_name_);
 }
 
 Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,

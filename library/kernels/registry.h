@@ -8,7 +8,9 @@
 //     auto multiple = std::make_shared<int>(8);
 //     registry.add_option({.name = "multiple", .value = multiple.get(), .help = "..."});
 //     registry.add({"transpose", "transposing copy", {"multiple"},
-//                   [=](const Target&) { return Described{kernels::transpose(*multiple)}; }});
+//                   [=](const kernels::Gpu&) {
+//                     return Described{kernels::transpose(*multiple)};
+//                   }});
 //   }
 #pragma once
 
@@ -20,6 +22,7 @@
 
 #include "compiler/support/option.h"
 #include "tartan/dsl/kernel.h"
+#include "tartan/dsl/kernels/gpu.h"
 #include "tartan/runtime/device.h"
 
 namespace tartan::inline TARTAN_ABI::builtins {
@@ -53,7 +56,7 @@ struct Described {
 struct BuiltinKernel {
   std::string name, summary;
   std::vector<std::string> options;  // "m": those it takes, in the order of the help
-  std::function<Result<Described>(const Target&)> describe;
+  std::function<Result<Described>(const kernels::Gpu&)> describe;
 };
 
 class KernelRegistry {
@@ -69,6 +72,9 @@ class KernelRegistry {
   std::span<const detail::Option> options() const { return options_; }
   std::span<const BuiltinKernel> all() const { return kernels_; }
   const BuiltinKernel* find(std::string_view name) const;
+  /// The GPU of option gpu, which runs the target; without a target, the GPU's own. By default the
+  /// usual one of the target, or of sm_80.
+  Result<kernels::Gpu> gpu(const std::optional<Target>& target) const;
   /// A usage error for each of the given options that this kernel does not take, which begins with
   /// `prefix` and the option's name.
   Diags refused_options(const BuiltinKernel& kernel, std::span<const std::string> given,
@@ -77,6 +83,7 @@ class KernelRegistry {
  private:
   std::vector<detail::Option> options_;
   std::vector<BuiltinKernel> kernels_;
+  const std::string* gpu_name_;  // as given; empty: not given
 };
 
 /// Errors of a built-in kernel: its C++ lines are not the user's, so they are left out.

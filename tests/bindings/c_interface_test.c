@@ -135,6 +135,7 @@ static void test_devices(void) {
   CHECK_OK(tartan_open("emulator", "{\"hardware\": \"sm_80\", \"timeout\": 60}", &device));
   CHECK(strstr(tartan_device_name(device), "emulator") != NULL);
   CHECK(strcmp(tartan_device_arch(device), "sm_80") == 0);
+  CHECK(strcmp(tartan_device_gpu(device), "A100") == 0);
   CHECK(tartan_device_emulated(device) == 1);
   CHECK_OK(tartan_synchronize(device));
   CHECK_OK(tartan_findings(device, &json));
@@ -143,6 +144,7 @@ static void test_devices(void) {
   CHECK_ERROR(tartan_synchronize(NULL), "usage", "the argument device is null");
   CHECK(strcmp(tartan_device_name(NULL), "") == 0);
   CHECK(strcmp(tartan_device_arch(NULL), "") == 0);
+  CHECK(strcmp(tartan_device_gpu(NULL), "") == 0);
   CHECK(tartan_device_emulated(NULL) == 0);
   tartan_device_free(device);
   tartan_device_free(NULL);
@@ -276,6 +278,8 @@ static void test_kernels(void) {
               "expected one of alpha");
   CHECK_ERROR(tartan_compile("gemm", "sm_75", "{\"type\": \"bf16\"}", &kernel), "no-instruction",
               "gemm: ");
+  CHECK_ERROR(tartan_compile("gemm", "sm_90a", "{\"gpu\": \"H300\"}", &kernel), "kernel-option",
+              "GPU H300: unknown; expected one of A100, ");
   CHECK_ERROR(tartan_compile(NULL, NULL, NULL, &kernel), "usage", "the argument target is null");
   CHECK_ERROR(tartan_compile("gemm", "sm_80", NULL, NULL), "usage", "the argument out is null");
   CHECK_OK(tartan_compile("gemm", "sm_80", product, &kernel));

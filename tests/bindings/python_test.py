@@ -86,6 +86,15 @@ class Kernels(unittest.TestCase):
         with self.assertRaisesRegex(tartan.Error, r"no mma.sync of bf16.*\[no-instruction\]"):
             tartan.compile("attention", "sm_75", type="bf16")
 
+    def test_a_gpu_is_chosen_for(self):
+        small = {"m": 64, "n": 2112, "k": 7168}
+        usual = tartan.compile("scaled_gemm", "sm_90a", **small)
+        self.assertEqual(tartan.compile("scaled_gemm", "sm_90a", gpu="H100", **small).ptx, usual.ptx)
+        other = tartan.compile("scaled_gemm", "sm_90a", gpu="H200", **small)
+        self.assertNotEqual(other.ptx, usual.ptx)
+        with self.assertRaisesRegex(tartan.Error, "GPU H300: unknown; expected one of A100"):
+            tartan.compile("scaled_gemm", "sm_90a", gpu="H300")
+
     def test_check(self):
         self.assertEqual(tartan.check(SCALE), [])
         found = tartan.check(SCALE.replace("mul.f32", "mul.f31"), "sm_90")
@@ -186,7 +195,7 @@ class Host(unittest.TestCase):
         with self.assertRaisesRegex(tartan.Error, "expected none, memory or all"):
             tartan.Device("emulator", checks="some")
         self.assertTrue(self.device.emulated)
-        self.assertEqual(self.device.arch, "sm_80")
+        self.assertEqual((self.device.arch, self.device.gpu), ("sm_80", "A100"))
 
 
 class Misuse(unittest.TestCase):

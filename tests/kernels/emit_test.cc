@@ -82,6 +82,10 @@ TEST(Command, InvalidArguments) {
                             "emit one_mma -o ''",
                             "emit one_mma --target ''",
                             "emit gemm --tile ''",
+                            "emit gemm --gpu ''",
+                            "emit gemm --gpu H300",
+                            "emit gemm --gpu H200 --target sm_100a",
+                            "emit transpose --gpu H200",
                             "isa nothing",
                             "isa --target sm_1",
                             "layout nothing",
@@ -132,6 +136,21 @@ TEST(Command, EmitManifestsRun) {
   std::filesystem::remove(at + ".ptx"), std::filesystem::remove(at + ".json");
 }
 
+// --gpu says for which GPU is chosen what is not given, and without --target what is compiled for.
+TEST(Command, EmitChoosesForAGpu) {
+  const auto emit = [](const std::string& words) {
+    const Ran out = tartan("emit scaled_gemm --m 64 --n 2112 --k 7168 " + words);
+    EXPECT_EQ(out.code, 0) << words << "\n" << out.out;
+    return out.out;
+  };
+  const std::string usual = emit("--target sm_90a"), other = emit("--gpu H200");
+  EXPECT_NE(other.find(".target sm_90a"), std::string::npos);
+  EXPECT_NE(usual, other);
+  EXPECT_EQ(usual, emit("--gpu h100"));
+  EXPECT_EQ(other, emit("--gpu 'NVIDIA H200' --target sm_90a"));
+  EXPECT_EQ(emit("--target sm_89 --ptx 8.4"), emit("--gpu L40S --ptx 8.4"));
+}
+
 // Errors of a built-in kernel refer to its options, not to lines of Tartan's source.
 TEST(Command, EmitErrorsNameTheKernel) {
   const Ran out = tartan("emit gemm --tile 60x60");
@@ -161,7 +180,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--page 64 --heads 128 --grouping "
       "none "
       "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic --size 32x32x32 "
-      "--accumulate --weight u4 --scale-group 64 --zeros";
+      "--accumulate --weight u4 --scale-group 64 --zeros --gpu A100";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel :
        {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm",
@@ -174,7 +193,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 53 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 54 - taken) << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };

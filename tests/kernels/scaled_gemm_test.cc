@@ -3,6 +3,7 @@
 // block of 128 is exact here (small elements), and what follows is one fma in f32 per block, so
 // that every bit of C is known.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -62,10 +63,26 @@ struct Scaled {
   float expected(int row, int col) const {
     const int group = group_of(row);
     if (group < 0) return untouched;
+    // The CTAs that divide k-tiles, whose sums are added in their order.
+    const int parts = options.cluster_splits,
+              stages = (blocks_of(k) + options.blocks_k - 1) / options.blocks_k;
+    const auto begin = [&](int part) {
+      return (part * (stages / parts) + std::min(part, stages % parts)) * options.blocks_k;
+    };
+    float total = 0;
+    for (int part = 0; part < parts; ++part) {
+      const float sum = sum_of(row, col, group, begin(part), begin(part + 1));
+      total = part ? total + sum : sum;
+    }
+    return total;
+  }
+
+  /// Of k-tiles, those that exist.
+  float sum_of(int row, int col, int group, int first, int end) const {
     const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
     const std::int64_t stacked = masked() ? row / m : 0;
     float sum = 0;
-    for (int t = 0; t < blocks_of(k); ++t) {
+    for (int t = first; t < std::min(end, blocks_of(k)); ++t) {
       double product = 0;
       for (int x = t * block; x < std::min(k, (t + 1) * block); ++x)
         product += double(float(a[at(std::int64_t{row} * k + x)])) *
@@ -189,6 +206,22 @@ TEST(ScaledGemm, ClustersShareBOrA) {
         if (blocks > 4 / cluster) continue;
         EXPECT_EQ(Scaled(options, 136, 72, 144).run("sm_90a", blocks), "");
       }
+}
+
+// Fewer k-tiles than CTAs, columns that do not divide or are beyond n, every size a parameter.
+TEST(ScaledGemm, ClustersDivideK) {
+  using Case = std::array<int, 5>;  // the number of CTAs, m, n, k, blocks_k
+  for (const auto& [splits, m, n, k, blocks_k] :
+       {Case{2, 64, 32, 144, 1}, Case{2, 64, 112, 656, 2}, Case{2, 64, 32, 1168, 4},
+        Case{4, 64, 64, 400, 1}, Case{4, 64, 16, 528, 2}, Case{4, 64, 24, 528, 1},
+        Case{8, 64, 64, 1040, 1}, Case{4, 128, 64, 784, 1}}) {
+    const bool fixed = k > 600;
+    SCOPED_TRACE(fmt::format("{} CTAs, {} columns, k = {}", splits, n, k));
+    ScaledGemm options = of_tile(m, n, m / 16);
+    options.cluster_splits = splits, options.c = fixed ? bf16 : f32;
+    options.blocks_k = blocks_k, options.overlap = blocks_k > 1;
+    EXPECT_EQ(Scaled(options, 67, 136, k, {}, 1, fixed).run(), "");
+  }
 }
 
 // Each group's rows are padded to 128; a group without rows; padding between and at the end.
@@ -315,7 +348,7 @@ TEST(ScaledGemm, PropagatesNanAndInfinity) {
 }
 
 // Awkward sizes in one process with the emulator's: the definition, and the same bits again. One,
-// two and three warpgroups, parts, clusters that share A or B, and groups.
+// two and three warpgroups, parts, clusters that share A or B or divide k, and groups.
 TEST(ScaledGemm, GpuIsTheDefinition) {
   const Target target = target_of("sm_90a");
   if (!testing_gemm::runs_on_gpu(target)) GTEST_SKIP() << "no GPU of sm_90a";
@@ -328,12 +361,14 @@ TEST(ScaledGemm, GpuIsTheDefinition) {
     EXPECT_EQ(first, testing_gemm::run_on(device, *compiled, problem.launch()));
   };
   ScaledGemm wide = of_tile(128, 256, 8, 4), tall = of_tile(256, 128, 8, 4),
-             three = of_tile(192, 128, 12, 4), few = of_tile(64, 16, 4, 7);
+             three = of_tile(192, 128, 12, 4), few = of_tile(64, 16, 4, 7),
+             split = of_tile(64, 32, 4, 3), uneven = of_tile(64, 24, 4, 4);
   wide.parts_n = 2, wide.cluster = tall.cluster = three.cluster = 2, tall.share_a = true;
   few.blocks_k = 3, few.overlap = true;
+  split.blocks_k = 4, split.overlap = true, split.cluster_splits = 2, uneven.cluster_splits = 4;
   for (const auto& [m, n, k] : {std::tuple{5, 24, 16}, {70, 136, 528}, {200, 264, 400}})
-    for (const ScaledGemm& options :
-         {kernels::tuned(ScaledGemm{.m = m, .n = n, .k = k}, target), wide, tall, three, few})
+    for (const ScaledGemm& options : {kernels::tuned(ScaledGemm{.m = m, .n = n, .k = k}, target),
+                                      wide, tall, three, few, split, uneven})
       for (const bool fixed : {true, false}) {
         SCOPED_TRACE(fmt::format("{} x {} x {}, {} x {}", m, n, k, options.tile.m, options.tile.n));
         check(Scaled(options, m, n, k, {}, 1, fixed));
@@ -380,6 +415,10 @@ TEST(ScaledGemm, NamesTheOptionThatDoesNotFit) {
   has(with([](ScaledGemm& o) { o.tile.m = 100; }), "100 rows");
   has(with([](ScaledGemm& o) { o.parts_n = 3; }), "parts_n = 3: expected 1 or 2");
   has(with([](ScaledGemm& o) { o.share_a = true; }), "share_a: expected a cluster");
+  has(with([](ScaledGemm& o) { o.cluster_splits = 3; }), "expected 1, 2, 4 or 8");
+  has(with([](ScaledGemm& o) { o.cluster_splits = 2, o.cluster = 2; }),
+      "cluster_splits: expected a dense product, cluster = 1");
+  has(with([](ScaledGemm& o) { o.cluster_splits = 2, o.tile.m = 256; }), "16 rows for each warp");
   has(with([](ScaledGemm& o) { o.tile.m = 1 << 30; }), "tile.m = 1073741824: expected up to 1024");
   has(with([](ScaledGemm& o) { o.grouping = Grouping::contiguous, o.tile.m = 256; }),
       "tile.m = 256: expected a divisor of 128");

@@ -257,8 +257,10 @@ Subject scaled(const std::string& name, kernels::ScaledGemm options,
       arguments.back().contents.resize(arguments.back().bytes);
       std::memcpy(arguments.back().contents.data(), list.data(), arguments.back().bytes);
     }
-    runs.push_back(
-        run_of(compiled, {static_cast<unsigned>(2 * options.cluster)}, std::move(arguments)));
+    const bool splits = options.cluster_splits > 1;  // a cluster has one tile
+    const unsigned grid =
+        splits ? options.grid_x(m, n, 1) : static_cast<unsigned>(2 * options.cluster);
+    runs.push_back(run_of(compiled, {grid}, std::move(arguments)));
   }
   return subject_of("scaled_gemm/" + name, compiled, std::move(runs));
 }
@@ -438,6 +440,9 @@ TEST(SchedulesOfBuiltin, OneRunDecidesOthers) {
 
 TEST(SchedulesOfBuiltin, OneRunDecidesScaled) {
   for (const Subject& each : scaled_products()) expect_decided(each);
+  const Tile wide{.m = 64, .n = 32, .k = 128, .warps_m = 4, .warps_n = 1};
+  expect_decided(scaled("cluster_splits", {.tile = wide, .stages = 2, .cluster_splits = 2},
+                        {{72, 72, 656}, {64, 136, 16}}));
 }
 
 TEST(SchedulesOfBuiltin, OneRunDecidesLessons) {

@@ -155,7 +155,8 @@ void add_explore(CLI::App& app, int& exit_code) {
       ->type_name("FILE|KERNEL");
   command->add_option("-o", words->output, "Output file; - is standard output")->required();
 #ifdef TARTAN_LLVM
-  command->add_option("--target", words->target, "Target architecture")->capture_default_str();
+  command->add_option("--target", words->target,
+                      "Target architecture; default: that of --gpu, else sm_80");
   command->add_option("--ptx", words->ptx,
                       "PTX version of the module (8.0); default: the first that supports "
                       "everything the kernel uses, at least 7.8");

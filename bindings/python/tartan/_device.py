@@ -57,6 +57,7 @@ class Device:
         self._lock = threading.RLock()
         self.name: str = library.tartan_device_name(handle.pointer).decode()
         self.arch: str = library.tartan_device_arch(handle.pointer).decode()
+        self.gpu: str = library.tartan_device_gpu(handle.pointer).decode()
         self.emulated: bool = bool(library.tartan_device_emulated(handle.pointer))
 
     @classmethod

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Optional, Union
 
 from ._library import Diagnostic, Handle, check as _check, diagnostics_of, library, take_json
 
@@ -102,13 +103,22 @@ def kernels() -> List[KernelSummary]:
     ]
 
 
+@functools.lru_cache(maxsize=None)
+def _choosing() -> FrozenSet[str]:
+    """The kernels that choose for a GPU."""
+    return frozenset(of.name for of in kernels() if any(each.name == "gpu" for each in of.options))
+
+
 def compile(name: str, target: Union[str, "Device"], **options: Any) -> Kernel:
     """Compiles a built-in kernel for "sm_90a" and the like, or for a device.
 
     Options are those of `tartan emit`: --head-dim is head_dim. A size of 0 becomes a parameter.
+    With a device, what is not given is chosen for its GPU, as with gpu="H200".
     """
     arch = target if isinstance(target, str) else target.arch
     members = {key.replace("_", "-"): value for key, value in options.items()}
+    if not isinstance(target, str) and target.gpu and name in _choosing():
+        members.setdefault("gpu", target.gpu)
     handle = Handle(library.tartan_kernel_free)
     _check(
         library.tartan_compile(

@@ -118,6 +118,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "adopt": (error, handle, out),
         "device_name": (text, handle),
         "device_arch": (text, handle),
+        "device_gpu": (text, handle),
         "device_emulated": (ctypes.c_int, handle),
         "synchronize": (error, handle),
         "findings": (error, handle, out),

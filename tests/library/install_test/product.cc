@@ -15,10 +15,9 @@ T must(Result<T> result) {
 }
 
 int main() {
-  Device device = must(Device::open("auto"));  // the first GPU, else the emulator
-  const Target target = Target::of(device.arch());
+  Device device = must(Device::open("auto"));            // the first GPU, else the emulator
   const kernels::Gemm any_size{.m = 0, .n = 0, .k = 0};  // sizes are arguments
-  const kernels::Gemm options = kernels::tuned(any_size, target);
+  const kernels::Gemm options = kernels::tuned(any_size, kernels::Gpu::of(device));
   const Compiled compiled = must(compile(kernels::gemm(options), device.arch()));
   const Module module = must(device.load(compiled.ptx, compiled.name));
   LoadedKernel kernel = must(module.kernel(compiled.name));

@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/gpu.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
@@ -101,10 +102,10 @@ struct Attention {
 };
 Kernel attention(const Attention& options);
 
-/// `options` with the tile, warps and producers that are fastest on a target: on sm_90a two or
+/// `options` with the tile, warps and producers that are fastest on a GPU: on sm_90a two or
 /// three consumer warpgroups and one producer warpgroup, persistent up to 64, causal up to 96;
 /// elsewhere what keeps registers from spilling. If shared memory does not suffice: fewer keys per
 /// step, then fewer stages.
-Attention tuned(const Attention& options, const Target& target);
+Attention tuned(const Attention& options, const Gpu& gpu);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -27,6 +27,7 @@
 #pragma once
 
 #include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/gpu.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
@@ -89,8 +90,8 @@ Kernel attention_backward(const AttentionBackward& options);
 /// The third kernel: dQ from its sums.
 Kernel attention_backward_queries(const AttentionBackward& options);
 
-/// `options` with the tiles, warps, stages and producers that are fastest on a target: on sm_90a
+/// `options` with the tiles, warps, stages and producers that are fastest on a GPU: on sm_90a
 /// two consumer warpgroups and one producer warpgroup, unchanged elsewhere.
-AttentionBackward tuned(const AttentionBackward& options, const Target& target);
+AttentionBackward tuned(const AttentionBackward& options, const Gpu& gpu);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

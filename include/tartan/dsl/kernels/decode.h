@@ -17,6 +17,7 @@
 #pragma once
 
 #include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/gpu.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
@@ -71,8 +72,8 @@ struct Decode {
 };
 Kernel decode(const Decode& options);
 
-/// `options` with the step, warps, stages and producers that are fastest on a target. If shared
+/// `options` with the step, warps, stages and producers that are fastest on a GPU. If shared
 /// memory does not suffice: fewer stages, then fewer keys per step.
-Decode tuned(const Decode& options, const Target& target);
+Decode tuned(const Decode& options, const Gpu& gpu);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/gpu.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
@@ -157,12 +158,11 @@ struct Gemm {
 };
 Kernel gemm(const Gemm& options);
 
-/// `options` with the tile, warps, stages and producers that should be the fastest for such sizes,
-/// as measured on an H100 (docs/performance.md), for elements of 8 to 32 bits: wgmma or mma.sync on
-/// sm_90a, mma.sync and cp.async from sm_80 on; unchanged on other targets. Persistent on sm_90a if
-/// there are several tiles per SM: see persistent_blocks().
-Gemm tuned(const Gemm& options, const Target& target);
-inline constexpr int h100_multiprocessors = 132;
+/// `options` with the tile, warps, stages and producers that should be the fastest for such sizes
+/// on a GPU (docs/performance.md), for elements of 8 to 32 bits: wgmma or mma.sync on sm_90a,
+/// mma.sync and cp.async from sm_80 on; unchanged on other targets. Persistent on sm_90a if there
+/// are several tiles per SM: see persistent_blocks(). A Target is its usual GPU: see Gpu.
+Gemm tuned(const Gemm& options, const Gpu& gpu);
 
 /// Reduces the workspace of a gemm with splits > 1 and applies the epilogue: parameters (m, n), the
 /// workspace, C and those of the epilogue. One thread per element, 256 per block. With

@@ -59,9 +59,9 @@ struct KGroupedGemm {
 };
 Kernel k_grouped_gemm(const KGroupedGemm& options);
 
-/// `options` with the tile, stages and cluster that should be the fastest for such sizes on an H200
-/// (a size of 0: 4096, for each group along k). `groups`: how many there will be, about. On other
-/// targets a tile that fits them.
-KGroupedGemm tuned(const KGroupedGemm& options, const Target& target, int groups = 8);
+/// `options` with the tile, stages and cluster that should be the fastest for such sizes on a GPU
+/// of sm_90a (a size of 0: 4096, for each group along k), by the rates of an H200. `groups`: how
+/// many there will be, about. On other targets a tile that fits them.
+KGroupedGemm tuned(const KGroupedGemm& options, const Gpu& gpu, int groups = 8);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

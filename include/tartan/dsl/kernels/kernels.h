@@ -10,6 +10,7 @@
 #include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/gate.h"
 #include "tartan/dsl/kernels/gemm.h"
+#include "tartan/dsl/kernels/gpu.h"
 #include "tartan/dsl/kernels/k_grouped_gemm.h"
 #include "tartan/dsl/kernels/mixed_gemm.h"
 #include "tartan/dsl/kernels/mla_decode.h"

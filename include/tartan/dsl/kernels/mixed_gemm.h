@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tartan/dsl/kernel.h"
+#include "tartan/dsl/kernels/gpu.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -83,9 +84,9 @@ struct MixedGemm {
 Kernel mixed_gemm(const MixedGemm& options);
 
 /// `options` with the fastest of all that is not the problem itself (sizes, types, group, zeros),
-/// `scale_sums` and `split` included, for these sizes and a target. A size that is a parameter
+/// `scale_sums` and `split` included, for these sizes and a GPU. A size that is a parameter
 /// counts as 4096.
-MixedGemm tuned(const MixedGemm& options, const Target& target);
+MixedGemm tuned(const MixedGemm& options, const Gpu& gpu);
 
 /// Weights as mixed_gemm() takes them.
 ///

@@ -17,6 +17,7 @@
 #include <algorithm>
 
 #include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/gpu.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
@@ -68,8 +69,8 @@ struct MlaDecode {
 };
 Kernel mla_decode(const MlaDecode& options);
 
-/// `options` with the step, stages and producers that are fastest on a target. Where
+/// `options` with the step, stages and producers that are fastest on a GPU. Where
 /// shared memory does not suffice (99 KB on sm_86): fewer keys per step.
-MlaDecode tuned(const MlaDecode& options, const Target& target);
+MlaDecode tuned(const MlaDecode& options, const Gpu& gpu);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

@@ -56,16 +56,23 @@ struct ScaledGemm {
   /// Cluster size: CTAs that share B by TMA multicast or, with share_a, A. Grouped: A.
   int cluster = 1;
   bool share_a = false;
+  /// So many CTAs (1, 2, 4 or 8), a cluster, divide the k-tiles of a tile and add their sums, in
+  /// the order of k: more CTAs for few rows. As many of them as divide the tile's columns (times 8)
+  /// store a block of them each. Dense, with cluster = 1, parts_n = 1 and 16 rows for each warp;
+  /// each CTA computes one tile.
+  int cluster_splits = 1;
 
   /// gridDim.x of a launch on a GPU of that many multiprocessors: each CTA computes tile after
-  /// tile, and all of them as many, or one less. `groups`: of masked rows.
+  /// tile, and all of them as many, or one less. cluster_splits: a cluster for each tile. `groups`:
+  /// of masked rows.
   unsigned grid_x(int rows, int cols, int multiprocessors, int groups = 1) const;
 };
 Kernel scaled_gemm(const ScaledGemm& options);
 
-/// `options` with the tile, stages and cluster that should be the fastest for such sizes on an H100
-/// (a size of 0: 4096). On other targets a tile that fits them. masked: call it with the rows that
-/// one of `groups` groups probably has, and set m to the most that it can have afterwards.
-ScaledGemm tuned(const ScaledGemm& options, const Target& target, int groups = 1);
+/// `options` with the tile, stages and cluster that should be the fastest for such sizes on a GPU
+/// of sm_90a (a size of 0: 4096). On other targets a tile that fits them. masked: call it with the
+/// rows that one of `groups` groups probably has, and set m to the most that it can have
+/// afterwards.
+ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups = 1);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

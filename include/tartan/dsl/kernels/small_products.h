@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "tartan/dsl/builder.h"
+#include "tartan/dsl/kernels/gpu.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
@@ -57,7 +58,7 @@ struct SmallProducts {
 Kernel small_products(const SmallProducts& options = {});
 
 /// `options` with the warps, products, steps ahead and staging that keep most bytes on their way on
-/// a target from sm_80 on, as an H200 showed for 16 x 16 x 16 to 64 x 64 x 64.
-SmallProducts tuned(const SmallProducts& options, const Target& target);
+/// a GPU from sm_80 on, as an H200 showed for 16 x 16 x 16 to 64 x 64 x 64.
+SmallProducts tuned(const SmallProducts& options, const Gpu& gpu);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

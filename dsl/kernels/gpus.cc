@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of the cost model.
-#include "dsl/kernels/gemm_cost.h"
+#include "dsl/kernels/gpus.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 // From NVIDIA's data sheets; multiply-adds and loads of an H100 as measured. Its latency was
-// fitted, others are in proportion.
+// fitted, others are in proportion. Of the GPUs of an architecture the usual one is the first.
 constexpr GpuRow rows[] = {{.name = "A100",
                             .sm = 80,
                             .multiprocessors = 108,
@@ -62,6 +61,61 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .cache = 3500,
                             .memory = 1909,
                             .latency = 782},
+                           {.name = "H100 PCIe",
+                            .sm = 90,
+                            .multiprocessors = 114,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 50 << 20,
+                            .clock = 1.755,
+                            .mma = 1370,
+                            .wgmma = 2048,
+                            .cache = 3500,
+                            .memory = 1140,
+                            .latency = 782},
+                           {.name = "H100 NVL",
+                            .sm = 90,
+                            .multiprocessors = 132,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 50 << 20,
+                            .clock = 1.755,
+                            .mma = 1370,
+                            .wgmma = 2048,
+                            .cache = 3500,
+                            .memory = 2222,
+                            .latency = 782},
+                           {.name = "H200",
+                            .sm = 90,
+                            .multiprocessors = 132,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 50 << 20,
+                            .clock = 1.755,
+                            .mma = 1370,
+                            .wgmma = 2048,
+                            .cache = 3500,
+                            .memory = 2735,
+                            .latency = 782},
+                           {.name = "GH200",
+                            .sm = 90,
+                            .multiprocessors = 132,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 50 << 20,
+                            .clock = 1.755,
+                            .mma = 1370,
+                            .wgmma = 2048,
+                            .cache = 3500,
+                            .memory = 2279,
+                            .latency = 782},
+                           {.name = "H20",
+                            .sm = 90,
+                            .multiprocessors = 78,
+                            .shared_bytes = 228 << 10,
+                            .cache_bytes = 60 << 20,
+                            .clock = 1.755,
+                            .mma = 512,
+                            .wgmma = 512,
+                            .cache = 3500,
+                            .memory = 2279,
+                            .latency = 782},
                            {.name = "B200",
                             .sm = 100,
                             .multiprocessors = 148,
@@ -114,7 +168,7 @@ std::span<const GpuRow> gpus() { return rows; }
 const GpuRow* find_gpu(Arch arch) {
   const GpuRow* out = nullptr;
   for (const GpuRow& row : rows)
-    if (row.sm <= arch.sm) out = &row;
+    if (row.sm <= arch.sm && (!out || row.sm > out->sm)) out = &row;
   return out;
 }
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tartan/dsl/kernels/gpu.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+
+#include "dsl/kernels/gpus.h"
+
+namespace tartan::inline TARTAN_ABI {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// "NVIDIA H100-PCIe" is nvidia, h100, pcie.
+Words words_of(std::string_view name) {
+  Words out{""};
+  for (const char each : name) {
+    const bool upper = each >= 'A' && each <= 'Z';
+    if (each == ' ' || each == '-' || each == '_') out.emplace_back();
+    else out.back() += upper ? static_cast<char>(each - 'A' + 'a') : each;
+  }
+  return out;
+}
+
+// The row all of whose words are in a name, of several the one with the most. sm 0: any.
+const detail::GpuRow* named(std::string_view name, int sm) {
+  const Words given = words_of(name);
+  const detail::GpuRow* out = nullptr;
+  std::size_t most = 0;
+  for (const detail::GpuRow& row : detail::gpus()) {
+    if (sm && row.sm != sm) continue;
+    const Words words = words_of(row.name);
+    const bool has_all = std::ranges::all_of(words, [&](const std::string& word) {
+      return std::ranges::find(given, word) != given.end();
+    });
+    if (has_all && words.size() > most) out = &row, most = words.size();
+  }
+  return out;
+}
+
+// Its own, with suffix a if it has one.
+Target target_of(const detail::GpuRow& row) {
+  const Arch own{row.sm, 'a'};
+  return Target::of(find_arch(own) ? own : Arch{row.sm, 0});
+}
+
+bool runs(const detail::GpuRow& row, Arch code) {
+  if (code.suffix == 'a') return row.sm == code.sm;
+  return row.sm >= code.sm && (code.suffix == 0 || row.sm / 10 == code.sm / 10);
+}
+
+std::vector<std::string_view> names_of(Arch code) {
+  std::vector<std::string_view> out;
+  for (const detail::GpuRow& row : detail::gpus())
+    if (runs(row, code)) out.emplace_back(row.name);
+  return out;
+}
+
+Result<const detail::GpuRow*> row_named(std::string_view name) {
+  const detail::GpuRow* row = named(name, 0);
+  if (!row)
+    return {"kernel-option"_rule, fmt::format("GPU {}: unknown; expected one of {}", name,
+                                              fmt::join(kernels::Gpu::names(), ", "))};
+  return row;
+}
+
+}  // namespace
+
+namespace detail {
+
+std::optional<GpuRow> row_of(const kernels::Gpu& gpu) {
+  const GpuRow* row = GpuAccess::row(gpu);
+  if (!row) return std::nullopt;
+  GpuRow out = *row;
+  out.multiprocessors = gpu.multiprocessors();
+  const double share = std::min(double{1} * out.multiprocessors / row->multiprocessors, 1.0);
+  out.cache_bytes = static_cast<int>(share * out.cache_bytes);
+  out.cache *= share, out.memory *= share;
+  return out;
+}
+
+kernels::Gpu GpuAccess::of(std::string_view name, Arch own, const Target& target,
+                           int multiprocessors) {
+  const GpuRow* row = named(name, own.sm);
+  kernels::Gpu out(target, row ? row : find_gpu(own));
+  if (multiprocessors > 0) out.multiprocessors_ = multiprocessors;
+  return out;
+}
+
+}  // namespace detail
+
+namespace kernels {
+
+constexpr int v100_multiprocessors = 80;
+
+Gpu::Gpu(const Target& target, const detail::GpuRow* row)
+    : target_(target),
+      row_(row),
+      multiprocessors_(row ? row->multiprocessors : v100_multiprocessors) {}
+
+Gpu::Gpu(const Target& target) : Gpu(target, detail::find_gpu(target.arch)) {}
+
+Result<Gpu> Gpu::find(std::string_view name, const Target& target) {
+  const auto row = row_named(name);
+  if (!row) return row.diags();
+  if (!runs(**row, target.arch))
+    return {"kernel-option"_rule,
+            fmt::format("GPU {}: it has {}, and does not run code for {}; expected {}", name,
+                        target_of(**row).arch.text(), target.arch.text(),
+                        fmt::join(names_of(target.arch), ", "))};
+  return Gpu(target, *row);
+}
+
+Result<Gpu> Gpu::find(std::string_view name) {
+  const auto row = row_named(name);
+  if (!row) return row.diags();
+  return Gpu(target_of(**row), *row);
+}
+
+std::vector<std::string_view> Gpu::names() {
+  std::vector<std::string_view> out;
+  for (const detail::GpuRow& row : detail::gpus()) out.emplace_back(row.name);
+  return out;
+}
+
+std::string_view Gpu::name() const { return row_ ? row_->name : std::string_view(); }
+
+double Gpu::memory_bandwidth() const {
+  const auto row = detail::row_of(*this);
+  return row ? row->memory * row->clock : 0;
+}
+
+}  // namespace kernels
+}  // namespace tartan::inline TARTAN_ABI
