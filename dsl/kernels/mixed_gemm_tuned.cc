@@ -13,14 +13,14 @@ namespace {
 
 constexpr int few_rows = 16, most_split_rows = 128, least_stages = 3, most_stages = 8, chunk = 64;
 
-// An upper bound.
-std::int64_t shared_bytes(const MixedGemm& with, const Target& target) {
+// An upper bound; `waste`: of a stage, for the alignment of zero points.
+std::int64_t shared_bytes(const MixedGemm& with, const Target& target, int waste = 128) {
   const std::int64_t m = with.tile_m, n = with.tile_n, k = with.tile_k;
   const std::int64_t box = mixed_box_rows(with, target),
                      x = box ? quotient_up(box * (k + chunk) / chunk, 8) * 8 * chunk : m * k;
   const std::int64_t scales = std::max(with.tile_k / with.group, 1) * n * (with.zeros ? 3 : 2);
   const std::int64_t stage =
-      2 * x + k * n * bits(with.weight) / 8 + quotient_up(scales, 128) * 128 + 128;
+      2 * x + k * n * bits(with.weight) / 8 + quotient_up(scales, 128) * 128 + waste;
   const std::int64_t part = with.split && with.cluster > 1 ? 4 * m * (n + 4) : 0;
   return with.stages * stage + 2 * m * (n + 8) + 4 * (with.warps_k - 1) * m * n + part + 512;
 }
@@ -99,12 +99,14 @@ MixedGemm tuned(const MixedGemm& options, const Gpu& gpu) {
   out.warpgroups = out.even = out.overlap = false;
   out.producers = 0, out.min_blocks = 0, out.cluster = 1;
   // Half of the memory of a multiprocessor, where two launches share it.
+  const std::int64_t half = (arch->shared_bytes + 1024) / 2 - 1024;
   std::int64_t most_bytes = arch->shared_bytes;
+  bool alone = false;
   if (m <= few_rows && target.arch.sm >= 90 && target.ptx >= Version{8, 0}) {
     fit_few_rows(out, m, n, gpu.multiprocessors());
     // Boxes of more than 8 rows leave too few stages there.
-    const bool alone = m > 8 && out.even && mixed_box_rows(out, target);
-    most_bytes = alone ? 140 * 1024 : (arch->shared_bytes + 1024) / 2 - 1024;
+    alone = m > 8 && out.even && mixed_box_rows(out, target);
+    most_bytes = alone ? 140 * 1024 : half;
   } else if (m <= few_rows) {
     out.scale_sums = out.split = true, out.producers = target.arch.sm >= 90 ? 1 : 0;
     out.tile_m = m <= 8 ? 8 : 16, out.tile_n = m <= 8 ? 64 : 128;
@@ -137,6 +139,14 @@ MixedGemm tuned(const MixedGemm& options, const Gpu& gpu) {
   };
   for (fill(); out.stages < least_stages && out.tile_k > chunk * out.warps_k; fill())
     out.tile_k /= 2;
+  // With four stages, there may be room for two launches after all.
+  constexpr int enough = 4;
+  const int waste = out.zeros ? 128 : 0;
+  if (alone && out.stages > enough && shared_bytes(out, target, waste) > half) {
+    MixedGemm beside = out;
+    beside.stages = enough;
+    if (shared_bytes(beside, target, waste) <= half) out = beside;
+  }
   return out;
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "dsl/kernels/gpus.h"
-#include "tartan/dsl/kernels/decode.h"
 #include "tartan/dsl/kernels/gemm.h"
 #include "tartan/dsl/kernels/mixed_gemm.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
@@ -116,6 +115,14 @@ TEST(Gpu, DecidesWhatTunedChooses) {
     return tuned(kernels::ScaledGemm{.m = 64, .n = 4096, .k = 7168}, gpu).tile.n;
   };
   EXPECT_LT(width(hopper), width(small));
+  // Of fast memory: pairs of CTAs that divide k.
+  const Gpu fast = *Gpu::find("H200");
+  const auto splits = [](const Gpu& gpu, int n) {
+    return tuned(kernels::ScaledGemm{.m = 64, .n = n, .k = 7168}, gpu).cluster_splits;
+  };
+  EXPECT_EQ(splits(hopper, 2112), 1);
+  EXPECT_EQ(splits(fast, 2112), 2);
+  EXPECT_EQ(splits(hopper, 576), 4);
 }
 
 }  // namespace
