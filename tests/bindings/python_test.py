@@ -45,7 +45,9 @@ class Kernels(unittest.TestCase):
     def test_list_has_options_with_defaults(self):
         attention = next(each for each in tartan.kernels() if each.name == "attention")
         options = {each.name: each for each in attention.options}
-        self.assertEqual(set(options), {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed"})
+        self.assertEqual(
+            set(options), {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed", "gpu"}
+        )
         self.assertEqual((options["head-dim"].type, options["head-dim"].default), ("integer", 64))
         self.assertEqual((options["causal"].type, options["causal"].default), ("boolean", False))
 
