@@ -30,6 +30,7 @@ struct Timed {
   double us = 0;
   bool partial = false;
   bool candidate = true;  // among candidates(), of today's code
+  double memory = 1;      // times the bandwidth of the model's GPU
 };
 
 struct Problem {
@@ -75,13 +76,25 @@ double in_race(double us, std::vector<double> raced) {
   return std::max(us, raced[raced.size() / 2]);
 }
 
-// `words`: without problems whose rows are copied element by element.
+// An H200 has the multiprocessors of an H100 and more memory bandwidth: 4.8 and 3.35 TB/s.
+double more_memory(const std::string& device, const GpuRow& gpu) {
+  constexpr double more = 4.8 / 3.35;
+  return gpu.name == std::string_view("H100") && device.find("H200") != device.npos ? more : 1;
+}
+
+// `words`: without problems whose rows are copied element by element. A recording of several GPUs
+// names that of each problem.
 std::vector<Problem> read(const std::string& path, bool words, const Target& target,
                           const GpuRow& gpu) {
   std::ifstream file(path);
   const auto json = nlohmann::json::parse(file);
   std::vector<Problem> out;
+  const auto device = [](const nlohmann::json& of) {
+    const auto at = of.find("device");
+    return at == of.end() ? std::string() : at->dump();
+  };
   for (const auto& each : json.at("problems")) {
+    const double memory = more_memory(device(each.contains("device") ? each : json), gpu);
     Problem& problem = out.emplace_back();
     problem.product.m = each.at("m"), problem.product.n = each.at("n");
     problem.product.k = each.at("k"), problem.group = each.at("group");
@@ -112,6 +125,7 @@ std::vector<Problem> read(const std::string& path, bool words, const Target& tar
       if (rough.contains(name)) continue;  // one launch, which something may have delayed
       const auto config = gpu::read_config(name);
       Timed timed{name, gpu::options_of(*config, problem.product), us};
+      timed.memory = memory;
       timed.partial = timed.options.splits > 1 || timed.options.stream_blocks > 0;
       const auto found = candidates.find(outline(timed.options));
       timed.candidate =
@@ -130,8 +144,11 @@ struct Model {
   GpuRow gpu;
   GemmConstants constants;
   Target target;
-  double cycles(const Timed& timed) const {
-    return detail::gemm_cost(timed.options, target, gpu, constants).cycles;
+  double cycles(const Timed& timed) const { return cost(timed).cycles; }
+  detail::GemmCost cost(const Timed& timed) const {
+    GpuRow row = gpu;
+    row.memory *= timed.memory;
+    return detail::gemm_cost(timed.options, target, row, constants);
   }
 };
 
@@ -229,7 +246,7 @@ void table(const std::vector<Problem>& problems, const Model& model) {
 }
 
 std::string parts_of(const Timed& timed, const Model& model) {
-  const auto cost = detail::gemm_cost(timed.options, model.target, model.gpu, model.constants);
+  const auto cost = model.cost(timed);
   const double us = 1 / (model.gpu.clock * 1000);
   return fmt::format(
       "{}: {:.1f} us, model {:.1f} (SM {:.1f}, cache {:.1f}, memory {:.1f}, "
@@ -310,7 +327,8 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(serial_wait),   CONSTANT(serial_line),    CONSTANT(filled),
                       CONSTANT(cluster_part),  CONSTANT(store_swapped),  CONSTANT(wgmma_alone),
                       CONSTANT(apart),         CONSTANT(fill_off),       CONSTANT(copy_off),
-                      CONSTANT(apart_copied)};
+                      CONSTANT(apart_copied),  CONSTANT(store_parts),    CONSTANT(turn),
+                      CONSTANT(turn_convert),  CONSTANT(direct)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.

@@ -39,7 +39,8 @@ std::vector<gpu::Drawn> problems(const Words& words) {
 // What runs a configuration: apart from those of other kinds, of which some are measured too even
 // if the model expects nothing of them.
 std::string kind_of(const kernels::Gemm& each, const Target& target) {
-  if (each.splits > 1) return fmt::format("splits {}x{}", each.cluster, each.cluster_columns);
+  if (each.splits > 1)
+    return fmt::format("splits {} {}x{}", each.swap, each.cluster, each.cluster_columns);
   if (each.direct) return "direct";
   if (each.cluster_splits > 1)
     return fmt::format("cluster splits {}{}", each.cluster_splits, each.swap ? ", swap" : "");
@@ -48,7 +49,8 @@ std::string kind_of(const kernels::Gemm& each, const Target& target) {
                      each.cluster_columns);
 }
 
-// The best of the model's candidates, one of each tile and kind, at most a third of one kind.
+// The best of the model's candidates, one of each tile, kind and number of splits, at most a third
+// of one kind.
 std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const kernels::Gpu& gpu,
                                          int count) {
   const auto all = tartan::detail::ranked(gpu::options_of({}, product), gpu.target(),
@@ -57,7 +59,8 @@ std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const kern
   std::vector<kernels::Gemm> out;
   for (const auto& [options, cycles] : all) {
     const std::string kind = kind_of(options, gpu.target());
-    const std::string tile = fmt::format("{} {}x{}", kind, options.tile.m, options.tile.n);
+    const std::string tile =
+        fmt::format("{} {}x{} {}", kind, options.tile.m, options.tile.n, options.splits);
     if (static_cast<int>(out.size()) == count) break;
     if (kinds[kind] >= (count + 2) / 3 || tiles[tile] > 0) continue;
     ++kinds[kind], ++tiles[tile], out.push_back(options);

@@ -79,6 +79,7 @@ Status GemmRunner::add_sum(Session& session, const Config& config, const Product
   auto parts = session.device.allocate(bytes(count, options.accumulator));
   if (!parts) return parts.diags();
   sum_.emplace(std::move(*sum)), parts_ = *parts;
+  sum_->overlap();
   return Done{};
 }
 

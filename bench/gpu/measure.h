@@ -63,6 +63,8 @@ class Runner {
                                      tartan::Dim3 grid);
   tartan::Status add(const tartan::Arguments& arguments);
   tartan::Status launch(const tartan::Stream& stream, std::size_t set = 0);
+  /// Launches may begin before the one in front of them has ended, where the kernel waits for it.
+  void overlap() { launch_.programmatic = compiled_.target.arch.sm >= 90; }
   double compile_ms() const { return compile_ms_; }
   int shared_bytes() const { return compiled_.dynamic_shared + compiled_.shared_bytes; }
 

@@ -129,8 +129,10 @@ void RegretRace::add(RegretKernel& kernel) {
   };
   const int found = session_.driver.multiprocessors();
   prepared->gemm = launch_of(kernel.compiled, grid_of(kernel.config, product, found ? found : 132));
-  if (partial)
+  if (partial) {
     prepared->sum = launch_of(kernel.sum_compiled, {sum_blocks_of(kernel.config, product)});
+    prepared->sum.programmatic = kernel.sum_compiled.target.arch.sm >= 90;
+  }
   enter(kernel.config.text, false, [this, &kernel, prepared](std::size_t set) {
     auto status = kernel.kernel->launch(prepared->gemm, prepared->first[set], &session_.stream);
     if (status && kernel.has_sum())

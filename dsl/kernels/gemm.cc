@@ -136,7 +136,8 @@ Kernel gemm(const Gemm& options) { return described_gemm(options).keyed(key_of(o
 
 namespace {
 
-// The sum of an element's partial results after split-K: the splits are stacked vertically.
+// The sum of an element's partial results after split-K: the splits are stacked vertically. `rows`,
+// `row` and `col` are those of what the tiles divide.
 Scalar sum_of_splits(Builder& k, const Gemm& options, const Global& parts, const Scalar& rows,
                      const Scalar& row, const Scalar& col) {
   const auto apart = ceil_div(rows, options.tile.m) * options.tile.m;
@@ -171,28 +172,33 @@ static Kernel described_gemm_sum(const Gemm& options) {
                                tile.k)))
       return;
     const auto m = size(k, "m", options.m, 1), n = size(k, "n", options.n, 1);
-    if (!detail::sizes_are_possible(k, tile, m, n, options.k) ||
-        !detail::parts_are_possible(k, options, m))
+    Tile of_c = tile;
+    if (options.swap) std::swap(of_c.m, of_c.n);
+    const Scalar &rows = options.swap ? n : m, &cols = options.swap ? m : n;
+    if (!detail::sizes_are_possible(k, of_c, m, n, options.k) ||
+        !detail::parts_are_possible(k, options, rows))
       return;
+    if (k.target().arch.sm >= 90) k.griddepcontrol_wait();
     if (!options.stream_blocks) {
-      auto parts = k.global("parts", options.accumulator, workspace(options, m, n));
+      auto parts = k.global("parts", options.accumulator, workspace(options, rows, cols));
       detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
       const auto [row, col] = element_of_thread(k, block, m, n);
       k.when(row < m, [&, row = row, col = col] {
-        finisher.store(sum_of_splits(k, options, parts, m, row, col), row, col);
+        const Scalar &i = options.swap ? col : row, &j = options.swap ? row : col;
+        finisher.store(sum_of_splits(k, options, parts, rows, i, j), row, col);
       });
       return;
     }
     const auto steps = detail::units_each(ceil_div(size(k, "k", options.k, 1), tile.k));
     auto parts = k.global("parts", options.accumulator, workspace(options, m, n));
     detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);
-    const auto rows = ceil_div(m, tile.m), cols = ceil_div(n, tile.n);
-    const Type type = StreamShare::counter(rows, cols, steps);
+    const auto down = ceil_div(m, tile.m), across = ceil_div(n, tile.n);
+    const Type type = StreamShare::counter(down, across, steps);
     const auto as = [&](const Scalar& x) {
       return x.constant() || bits(x.type()) == bits(type) ? x : k.convert(x, type);
     };
     const auto number = k.convert(k.block_x(), type), each = as(steps),
-               units = as(rows) * as(cols) * each;
+               units = as(down) * as(across) * each;
     const Scalar workers = options.stream_blocks;
     const auto first = StreamShare::owner(units, workers, number * each),
                last = StreamShare::owner(units, workers, number * each + each - 1);

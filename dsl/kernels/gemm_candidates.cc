@@ -121,13 +121,30 @@ class Collector {
                  .warps_m = warps,
                  .warps_n = 1};
     if (!by_wgmma(each, target_)) return;
-    for (const int stages : stage_counts(each)) {
+    const std::vector<int> counts = stage_counts(each);
+    for (const int stages : counts) {
       each.stages = stages;
       const std::int64_t tiles = each.tiles(each.m, each.n);
       if (!runs(each, target_) || (is_tall(each.tile) && !tall_in_one_wave(tiles))) continue;
       out_.push_back(each);
       shared(each);
       in_clusters(each, tiles);
+      if (partial_ && stages == counts.front() && !is_tall(each.tile)) in_one_wave(each, tiles);
+    }
+  }
+
+  // Split-K with a workspace, of as many CTAs as run at a time.
+  void in_one_wave(Gemm each, std::int64_t tiles) {
+    const int steps = (each.k + each.tile.k - 1) / each.tile.k;
+    int before = 1;
+    for (const std::int64_t splits : {std::int64_t{2}, std::int64_t{4}, std::int64_t{8},
+                                      gpu_.multiprocessors / std::max<std::int64_t>(tiles, 1)}) {
+      if (splits <= before || splits > 16 || tiles * splits > gpu_.multiprocessors ||
+          steps < 2 * splits)
+        continue;
+      before = each.splits = static_cast<int>(splits);
+      out_.push_back(each);
+      shared(each);
     }
   }
 
@@ -286,8 +303,8 @@ class Collector {
     return options_.m > 0 && tile.m > 2 * std::max(options_.m, 32);
   }
 
-  // Where rows can be wgmma's N instead, a third of padding is much. But not with split-K, for
-  // which they cannot: off 128-byte lines, copies take longer than products.
+  // Where rows can be wgmma's N instead, a third of padding is much; less so with split-K off
+  // 128-byte lines, where copies take longer than products.
   bool only_split(const Tile& tile) const {
     const int m = options_.m, rows = (m + tile.m - 1) / tile.m * tile.m;
     const bool swaps = warpgroups_ && by_boxes_ && options_.a_major == Major::row &&
@@ -333,9 +350,9 @@ class Collector {
       for (const int count : {3, spills ? 3 : 4, tile.m <= 32 ? 8 : 2}) add(count);
       return out;
     }
-    add(std::min(room / stage, most));
     // Of few, one more where C is staged in them.
     if (room / stage == 3 && by_boxes_ && by_wgmma(each, target_)) add(4);
+    add(std::min(room / stage, most));
     add(std::min(std::min(shared, room) / stage, 5));
     return out;
   }
@@ -474,17 +491,6 @@ std::vector<Gemm> candidates(const Gemm& options, const Target& target, const Gp
   Gemm plain = options;
   plain.swap = plain.direct = false, plain.cluster_columns = plain.cluster_splits = 1;
   return Collector(plain, target, gpu, partial).all();
-}
-
-std::vector<Candidate> ranked(const Gemm& options, const Target& target, const GpuRow& gpu,
-                              bool partial, std::size_t most, const GemmConstants& constants) {
-  std::vector<Candidate> out;
-  for (const Gemm& each : candidates(options, target, gpu, partial))
-    out.push_back({each, gemm_cost(each, target, gpu, constants).cycles});
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.cycles < b.cycles; });
-  if (out.size() > most) out.resize(most);
-  return out;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -189,9 +189,10 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const bool scattered = swapped && (lanes || bits(options.c) != 16);
   const double convert = tile.products > 1 ? c.turn_convert : c.convert;
   epilogue = c.epilogue + convert * accumulators(options) +
-             c_bytes / (scattered ? c.store_swapped
-                        : lanes   ? c.store_lanes
-                                  : c.store);
+             c_bytes / (partial     ? c.store_parts
+                        : scattered ? c.store_swapped
+                        : lanes     ? c.store_lanes
+                                    : c.store);
 }
 
 // Threads fill a stage: by cp.async, or, where the divisor of the rows is less than four bytes,
@@ -269,8 +270,10 @@ double memory_bytes(const Gemm& options, const Work& work, const GpuRow& gpu,
   const double rows = std::min(double{1} * options.group * options.tile.m, work.m),
                bands = up(work.m, double{1} * options.group * options.tile.m);
   const double kept = gpu.cache_bytes * c.reuse;
-  // A group of tile rows walks along all columns of B; the next one does again.
-  const double again = b + rows * work.k * element <= kept ? 1 : bands;
+  // A group of tile rows walks along all columns of B; the next one does again. One wave reads all
+  // at the same time.
+  const bool once = work.ctas <= gpu.multiprocessors || b + rows * work.k * element <= kept;
+  const double again = once ? 1 : bands;
   return a + b * again + written;
 }
 
@@ -377,15 +380,16 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
   GemmCost out;
   out.fixed = c.launch;
   out.multiprocessor = multiprocessor_cycles(options, work, gpu, c);
+  if (options.tile.m == 256 && options.tile.warps_m == 8 && by_wgmma(options, target))
+    out.multiprocessor *= c.tall;
   if (options.cluster * options.cluster_columns > 1)
     out.multiprocessor *= c.clusters, out.fixed += c.cluster_launch;
   if (by_wgmma(options, target))
     out.multiprocessor = std::max(
         out.multiprocessor, c.power * work.ctas * work.steps * work.tensor / gpu.multiprocessors);
-  if (options.cluster_splits > 1)
-    out.multiprocessor +=
-        c.cluster_sum + c.cluster_part * options.cluster_splits +
-        4.0 * options.tile.m * options.tile.n * parts_each(options) / c.cluster_bytes;
+  if (options.cluster_splits > 1)  // after all loads
+    out.fixed += c.cluster_sum + c.cluster_part * options.cluster_splits +
+                 4.0 * options.tile.m * options.tile.n * parts_each(options) / c.cluster_bytes;
   // Neighbours that divide k read nothing that others just read.
   const double apart = options.cluster_splits == 1 ? 1
                        : by_tma(options, target)   ? c.apart
@@ -396,7 +400,7 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
                parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;
   out.cache = (loaded + stored + parts / c.sum_share) / (gpu.cache * c.cache_share);
   out.memory = memory_bytes(options, work, gpu, c) / (gpu.memory * c.memory_share);
-  const double edges = c.prologue + gpu.latency + c.epilogue;
+  const double edges = c.prologue + gpu.latency + work.epilogue;
   if (work.partial) {
     out.fixed += sum_cycles(options, work, gpu, parts, c);
     if (leave_cache(options, work, gpu, parts, c))

@@ -15,11 +15,10 @@ namespace {
 // Fitted to 272 times of an H200, of 17 problems, and those of 62 choices: an error of 8 to 10 %
 // each (standard deviation); of the 17, choices that take 2 % longer than the fastest, 12 % at
 // most.
-constexpr double start = 2167;          // cycles before and after all steps
 constexpr double step_wait = 1.312;     // times the latency of loads
 constexpr double step_each = 1.012;     // of each instruction of a warp's step, while it is alone
 constexpr double issued = 4.744;        // instructions per cycle of a multiprocessor
-constexpr double memory_share = 1.191;  // of the bandwidth
+constexpr double memory_share = 0.831;  // of the bandwidth
 constexpr double exchanged = 13.8;      // instructions of a warp for each exchange of sums
 constexpr double exchange = 12.92;      // cycles of each
 constexpr double parts = 179.5;         // of a CTA whose warps divide k
@@ -82,7 +81,7 @@ GemmCost direct_cost(const Gemm& options, const GpuRow& gpu, const GemmConstants
                issues = left * warps *
                         (steps * shape.instructions(options) + exchanges * exchanged) / issued;
   GemmCost out;
-  out.fixed = c.launch + start;
+  out.fixed = c.launch + c.direct;
   out.multiprocessor = std::cbrt(std::pow(waits, 3) + std::pow(issues, 3));
   out.memory = (m + n) * k * shape.element / (gpu.memory * memory_share);
   out.cycles = out.fixed + std::cbrt(std::pow(out.multiprocessor, 3) + std::pow(out.memory, 3));

@@ -92,9 +92,8 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
              k.require(options.tile.products == 1 || group == 4,
                        fmt::format("tile.products = {}: expected 4 warps of a warpgroup, found {}",
                                    options.tile.products, group)) &
-             k.require(whole || !options.swap,
-                       "split-K and stream-K with a workspace are unsupported with swap; use "
-                       "cluster_splits") &
+             k.require(options.stream_blocks == 0 || !options.swap,
+                       "stream-K is unsupported with swap; use splits or cluster_splits") &
              k.require(options.splits == 1 || options.stream_blocks == 0,
                        "split-K (splits) and stream-K (stream_blocks) exclude each other");
 }
@@ -142,8 +141,10 @@ Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n) {
   const Tile& tile = options.tile;
   if (options.stream_blocks)
     return row_major(std::int64_t{2} * options.stream_blocks * tile.m, tile.n);
-  return row_major(ceil_div(m, tile.m) * (std::int64_t{tile.m} * options.splits),
-                   ceil_div(n, tile.n) * tile.n);
+  // As C is: what reads the parts of neighbours in C reads whole lines.
+  return stored(options.swap ? Major::col : Major::row,
+                ceil_div(m, tile.m) * (std::int64_t{tile.m} * options.splits),
+                ceil_div(n, tile.n) * tile.n);
 }
 
 GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const Scalar& m,
@@ -289,6 +290,9 @@ void GemmTiles::compute(const Operands& operands) {
         [&](const Scalar& r, const Scalar& c) { return multiply(operands, r, c, 0, steps_); },
         [&](const WarpTile& sum) { finisher_->store(sum, tile_, row, col); });
   };
+  // The launch of gemm_sum() may begin; it waits for the end of this one.
+  if ((options_.splits > 1 || options_.stream_blocks) && k_.target().arch.sm >= 90)
+    k_.griddepcontrol_launch_dependents();
   k_.roles([&] {
     if (options_.stream_blocks)
       return k_.stream_tiles(

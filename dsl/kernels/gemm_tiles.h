@@ -57,7 +57,8 @@ Scalar units_each(const Scalar& steps);
 /// rows of at least 32 bytes.
 bool suits_warpgroups(const Gemm& options, const Tile& tile);
 
-/// The layout of the partial results of a product: whole tiles, splits stacked vertically.
+/// The layout of the partial results of a product: whole tiles, splits stacked vertically. `m`,
+/// `n`: of what the tiles divide, the transpose of C if A and B are swapped.
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n);
 
 /// A product's operands: how a stage is filled for a tile of C and a k-tile, and how it is

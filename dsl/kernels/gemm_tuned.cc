@@ -5,7 +5,25 @@
 #include "dsl/kernels/gemm_candidates.h"
 #include "tartan/dsl/kernels/tuning.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::inline TARTAN_ABI {
+namespace detail {
+
+using kernels::Gemm;
+
+std::vector<Candidate> ranked(const Gemm& options, const Target& target, const GpuRow& gpu,
+                              bool partial, std::size_t most, const GemmConstants& constants) {
+  std::vector<Candidate> out;
+  for (const Gemm& each : candidates(options, target, gpu, partial))
+    out.push_back({each, gemm_cost(each, target, gpu, constants).cycles});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.cycles < b.cycles; });
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
+}  // namespace detail
+
+namespace kernels {
 namespace {
 
 // The first candidate that is within the model's noise of the cheapest: the candidates begin with
@@ -48,4 +66,5 @@ Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace) {
   return tuned_by_cost(options, gpu.target(), *row, workspace);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace kernels
+}  // namespace tartan::inline TARTAN_ABI

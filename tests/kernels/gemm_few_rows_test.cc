@@ -274,12 +274,10 @@ TEST(GemmSwap, GridIsThatOfTheTranspose) {
   EXPECT_EQ(options.persistent_blocks(17, 641, 8), 8u);
 }
 
-TEST(GemmSwap, RefusesWorkspaces) {
+TEST(GemmSwap, RefusesStreamK) {
   Gemm options = swapped(16);
-  options.splits = 2;
-  expect_refused(options, "use cluster_splits");
-  options.splits = 1, options.stream_blocks = 4;
-  expect_refused(options, "use cluster_splits");
+  options.stream_blocks = 4;
+  expect_refused(options, "stream-K is unsupported with swap; use splits or cluster_splits");
 }
 
 }  // namespace

@@ -231,7 +231,7 @@ TEST(GemmSchedule, TunedForOtherTargets) {
   } cases[] = {{"sm_80", f16, 4096, 128, 256},   {"sm_89", f16, 4096, 128, 192},
                {"sm_80", f16, 2048, 128, 64},    {"sm_120", bf16, 1024, 64, 96},
                {"sm_90", Type::s8, 512, 32, 64}, {"sm_86", f32, 4096, 128, 128},
-               {"sm_90a", f16, 16, 64, 16},      {"sm_80", f16, 16, 16, 32},
+               {"sm_90a", f16, 16, 64, 16},      {"sm_80", f16, 16, 16, 64},
                {"sm_89", bf16, 24, 64, 32},      {"sm_90a", Type::e4m3, 16, 64, 16}};
   for (const auto& [name, type, size, tile_m, tile_n] : cases) {
     SCOPED_TRACE(fmt::format("{} {} {}", name, tartan::name(type), size));

@@ -102,7 +102,7 @@ struct Gemm {
   /// Swaps A and B: the kernel computes the transpose of C, B^T * A^T, so that `tile`, `group` and
   /// `cluster` are those of the transpose, of n rows and m columns. For few rows: a warpgroup of
   /// wgmma has 64 rows of a tile, but from 8 columns on. Parameters and grid functions stay those
-  /// of C. Not with `splits` or `stream_blocks`.
+  /// of C. Not with `stream_blocks`.
   ///   options.tile = {.m = 64, .n = 16, .k = 128, .warps_m = 4, .warps_n = 1};   // m <= 16
   bool swap = false;
   /// For few rows, up to four (tile.m is 8 at most): no shared memory for A and B. The lanes of a
@@ -165,8 +165,8 @@ Kernel gemm(const Gemm& options);
 Gemm tuned(const Gemm& options, const Gpu& gpu);
 
 /// Reduces the workspace of a gemm with splits > 1 and applies the epilogue: parameters (m, n), the
-/// workspace, C and those of the epilogue. One thread per element, 256 per block. With
-/// stream_blocks: parameters (m, n, k), and one block of 256 threads per tile.
+/// workspace, C and those of the epilogue; a thread per element, 256 per block. With stream_blocks
+/// (m, n, k), and a block per tile. From sm_90 on its launch may be Launch::programmatic.
 Kernel gemm_sum(const Gemm& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels
