@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "dsl/configuration.h"
 #include "dsl/copy_loops.h"
 #include "dsl/kernels/gemm_direct.h"
 #include "dsl/kernels/gemm_tiles.h"
@@ -44,7 +43,7 @@ class Collector {
     const std::vector<Gemm> direct = std::exchange(out_, {});
     if (warpgroups_ && by_boxes_) by_swap();
     if (warpgroups_) by_warpgroups();
-    if (warpgroups_ && by_boxes_) by_turns();
+    if (warpgroups_ && by_boxes_) by_turns(), by_lasting_swap();
     if (warpgroups_ && by_boxes_) by_swapped_columns();
     by_warps();
     out_.insert(out_.end(), direct.begin(), direct.end());
@@ -109,17 +108,22 @@ class Collector {
       }
   }
 
-  void swapped(int height, int columns, int lines) {
+  Gemm swapped_tile(int height, int columns, int lines) const {
     const int warps = height == 256 ? 8 : height / 16;  // 256: see is_tall()
+    Gemm out = options_;
+    out.swap = true, out.producers = 4, out.persistent = false;
+    out.tile = {.m = height,
+                .n = columns,
+                .k = lines * line_elements(options_),
+                .warps_m = warps,
+                .warps_n = 1};
+    return out;
+  }
+
+  void swapped(int height, int columns, int lines) {
     if (lines == 2 && columns * height > 128 * 64) return;
     if (height == 256 && columns > widest_of_tall()) return;
-    Gemm each = options_;
-    each.swap = true, each.producers = 4, each.persistent = false;
-    each.tile = {.m = height,
-                 .n = columns,
-                 .k = lines * line_elements(options_),
-                 .warps_m = warps,
-                 .warps_n = 1};
+    Gemm each = swapped_tile(height, columns, lines);
     if (!by_wgmma(each, target_)) return;
     const std::vector<int> counts = stage_counts(each);
     for (const int stages : counts) {
@@ -146,6 +150,23 @@ class Collector {
       out_.push_back(each);
       shared(each);
     }
+  }
+
+  // Several waves off 128-byte lines, whose rows would pad tall tiles more than its columns do.
+  void by_lasting_swap() {
+    constexpr int most = 512;
+    const Gemm& of = options_;
+    if (of.m <= most || of.n == 0 || of.a_major != Major::row || of.batched || !off_lines()) return;
+    if (of.splits != 1 || of.stream_blocks != 0) return;
+    for (const int height : {256, 192})
+      for (int columns = 192; columns >= 144; columns -= 16) {
+        Gemm each = swapped_tile(height, columns, 1);
+        each.stages = room_beside_c(each) / stage_bytes(each);
+        if (height == 256 && columns > widest_of_tall()) continue;
+        if (each.tiles(of.m, of.n) > gpu_.multiprocessors && each.stages > 2 &&
+            by_wgmma(each, target_) && runs(each, target_))
+          lasting(each);
+      }
   }
 
   void by_warpgroups() {
@@ -457,7 +478,7 @@ class Collector {
   void lasting(Gemm each) {
     if (each.stages * stage_bytes(each) > room_beside_c(each)) return;
     each.persistent = true;
-    each.group = is_tall(each.tile) && each.m > 16 * each.tile.m ? 8 : 16;
+    each.group = is_tall(each.tile) && (each.swap ? each.n : each.m) > 16 * each.tile.m ? 8 : 16;
     out_.push_back(each);
     shared(each);
   }
