@@ -60,6 +60,7 @@ void check_instructions(Context& context, const FunctionView& view);
 void check_calls(Context& context, const FunctionView& view);
 void check_matrix_instructions(Context& context, const FunctionView& view);
 void check_register_budget(Context& context, const FunctionView& view);
+void check_narrow_stores(Context& context, const FunctionView& view);
 void check_provenance(Context& context, const FunctionView& view);
 void check_convergence(Context& context, const FunctionView& view);
 void check_asynchronous(Context& context, const FunctionView& view);

@@ -72,6 +72,7 @@ inline constexpr Rule rules[] = {
     {"register-bounds", Level::Warning, "setmaxnreg has no effect: the assembler ignores it unless the kernel states its initial register count by .maxnreg, or by .minnctapersm with .maxntid or .reqntid. Device::assemble(): the driver's linker ignores it in every kernel; ptxas and load() of the text do not."},
     {"tensor-map-space", Level::Warning, "A tensor map is passed by an address in local or shared memory: it must be in a kernel parameter, or in global or constant memory."},
     {"misaligned-matrix", Level::Warning, "The address or stride of a matrix is not a multiple of what the instruction requires (ldmatrix: 16 bytes per row)."},
+    {"narrow-store", Level::Warning, "A store of fewer bits than the register has, which an instruction of floating-point numbers wrote. The manual says that the low bits are stored; NVIDIA's assembler (as of CUDA 13.0) may store the number converted to an integer. Store the result of a mov (b16, b32, b64) of that register."},
     {"slow-instruction", Level::Note, "Legal but slow: the target emulates the instruction or has a faster one. The message names it."},
     // Kernel descriptions (DSL).
     {"kernel-name", Level::Error, "A kernel's name must be a PTX identifier: letters, digits, _ and $, not starting with a digit."},
