@@ -52,8 +52,9 @@ struct Work {
   double tiles, ctas;                                 // ctas: of the launch
   int resident;                                       // CTAs of one SM at a time
   double tensor, shared, fill, issue, wait, latency;  // of a k-tile
-  double copy;       // the share of each thread that copies, if threads do
-  double begin = 0;  // of a CTA, for stages without a k-tile
+  double outside = 0;  // of a k-tile, rows of a box that are outside of the matrix
+  double copy;         // the share of each thread that copies, if threads do
+  double begin = 0;    // of a CTA, for stages without a k-tile
   double epilogue;
   double stage_bytes;
   double own_bytes;  // of those, without what neighbours read too
@@ -161,13 +162,20 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const auto unit = std::gcd(row, std::int64_t{line_bytes});
   const double off = (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1),
                straddle = 1 + ((tma ? c.straddle : c.copy_off) - 1) * off;
-  // Rows of a box outside of the matrix are not read.
+  // Rows of a box outside of the matrix are not read from memory.
   const double rows = m / up(m, tile.m), columns = n / up(n, tile.n);
   const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
   stage_bytes = read * straddle;
   own_bytes = std::min(own_rows(options, m, n) * line, read) * straddle;
   fill = tma ? read * (1 + (c.fill_off - 1) * off) / c.fill : 0;
   issue = copy = 0;
+  // But they arrive from the cache. Where all CTAs run at once, the slowest one decides.
+  if (tma && !options.persistent && ctas <= gpu.multiprocessors * resident) {
+    const double below = up(m, tile.m) * tile.m - m, beside = up(n, tile.n) * tile.n - n,
+                 asked = below / options.cluster_columns + beside / options.cluster;
+    outside = c.outside * std::max(asked - c.outside_free, 0.0) * ctas /
+              (gpu.multiprocessors * resident) * line / line_bytes;
+  }
   if (!tma) copies(options, target, line, c), copy *= straddle, begin *= straddle;
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
@@ -224,7 +232,8 @@ void Work::copies(const Gemm& options, const Target& target, double line, const 
 // Cycles of a k-tile with so many CTAs on a multiprocessor.
 double step_cycles(const Work& work, double count) {
   const double longest = std::max({work.tensor, work.shared, work.fill, work.issue});
-  return together({std::max(longest + work.wait, count * longest), work.copy, work.latency});
+  return together({std::max(longest + work.wait, count * longest), work.copy, work.latency}) +
+         work.outside;
 }
 
 // Multiprocessors that CTAs of such clusters can have at a time.

@@ -46,7 +46,10 @@ struct GemmConstants {
   double filled = 0.2365;   // the share of what fills it that counts with what is read
   double fill = 91.41;      // bytes per cycle that an SM takes from the second-level cache, by TMA
   double fill_off = 1.464;  // times what fills it, if rows start off a 128-byte line
-  double apart = 1.387;     // times the loads of clusters that divide k
+  double outside = 1.556;   // of a row of a box outside of the matrix, where all CTAs run at
+                            // once, in a k-tile of 128 bytes: the cache is asked for it, too
+  double outside_free = 14.98;  // such rows of a CTA that cost nothing
+  double apart = 1.387;         // times the loads of clusters that divide k
   double apart_copied = 1.349;  // the same of threads that copy
   double together = 0.8215;     // the share that counts of what neighbours read together
   double straddle = 2.499;      // times a row's loads by TMA, if it starts off a 128-byte line

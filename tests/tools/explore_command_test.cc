@@ -177,7 +177,8 @@ TEST_F(ExploreCommand, TakesNoMatrixThatCannotBe) {
 // One variable of dynamic shared memory holds several matrices.
 TEST_F(ExploreCommand, HasThePartsOfDynamicSharedMemory) {
   NEEDS_CODE_GENERATION();
-  const json page = model("gemm --target sm_90a --type bf16 --stages 4");
+  const json page = model(
+      "gemm --target sm_90a --type bf16 --tile 64x32x64 --warps 4x1 --producers 4 --stages 4");
   const json &parts = page["report"]["shared"][0]["parts"], &tiles = page["tiles"];
   ASSERT_GE(parts.size(), 3u);
   ASSERT_EQ(tiles.size(), 2u);
