@@ -213,6 +213,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   const int align = layout.swizzle.bits && state_->config.target.arch.sm >= 90 ? 1024 : 128;
   const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
   detail::Memory memory{base, true, bytes, ring.stages, ring.operand};
+  memory.aligned = align;
   memory.shown = fmt::format(
       "{}: {} {}{}", name, tartan::name(type), layout.text(),
       ring.stages > 1 ? fmt::format(", {} stages {} elements apart", ring.stages, apart) : "");

@@ -36,6 +36,7 @@ struct Memory {
   std::size_t filled_by = 0;
   int param = -1;                // of global memory: which of the kernel's
   bool rounded_to_tf32 = false;  // what is copied here from memory of f32
+  int aligned = 0;               // bytes, of shared() matrices
   std::string shown = {};        // of shared() matrices: name, type and layout, for the text's head
 };
 

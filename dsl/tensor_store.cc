@@ -275,9 +275,10 @@ class BoxStorer {
     const auto fit = [&](std::int64_t bytes) {
       return static_cast<int>(bytes / (warps * box_bytes()));
     };
-    const int ring = state_.staging.ring, beside = fit(room),
-              inside =
-                  ring < 0 ? 0 : fit(state_.memories.all()[static_cast<std::size_t>(ring)].bytes);
+    const int ring = state_.staging.ring, beside = fit(room);
+    const Memory* const stages =
+        ring < 0 ? nullptr : &state_.memories.all()[static_cast<std::size_t>(ring)];
+    const int inside = stages && stages->aligned >= align ? fit(stages->bytes) : 0;
     state_.staging.in_ring = beside < all && beside < inside;
     const int most = state_.staging.in_ring ? inside : beside;
     if (most < 1) return false;
@@ -287,7 +288,7 @@ class BoxStorer {
     const std::string name = state_.names.unused("staging");
     const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes();
     const codegen::Pointer base = state_.staging.in_ring
-                                      ? state_.memories.all()[static_cast<std::size_t>(ring)].base
+                                      ? stages->base
                                       : state_.memories.share(state_.f(), name, bytes, align);
     state_.staging.memory = state_.memories.add({base, true, bytes});
     state_.staging.box_bytes = box_bytes();

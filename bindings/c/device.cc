@@ -5,7 +5,10 @@
 
 #include "bindings/c/handles.h"
 #include "compiler/support/option.h"
+
+#ifdef TARTAN_LLVM
 #include "tartan/dsl/kernels/gpu.h"
+#endif
 
 using namespace tartan;
 
@@ -32,10 +35,14 @@ Result<DeviceOptions> options_of(const char* json) {
   return out;
 }
 
-// The name by which tartan_compile() finds it.
-std::string gpu_of(const Device& device) {
+// The name by which tartan_compile() finds it; none without code generation.
+std::string gpu_of([[maybe_unused]] const Device& device) {
+#ifdef TARTAN_LLVM
   const kernels::Gpu gpu = kernels::Gpu::of(device);
   return kernels::Gpu::find(gpu.name(), gpu.target()) ? std::string(gpu.name()) : std::string();
+#else
+  return {};
+#endif
 }
 
 Status give(const Result<Device>& device, tartan_device*& out) {

@@ -35,12 +35,11 @@ class Collector {
   }
 
   std::vector<Gemm> all() {
-    by_direct_reads();
+    std::vector<Gemm> direct = direct_candidates(options_, target_);
     // Few rows that begin at any element: copies of elements take 1.3 to 3 times as long.
-    if (!out_.empty() && kernels::detail::direct_shifts(options_) &&
+    if (!direct.empty() && kernels::detail::direct_shifts(options_) &&
         options_.n >= gpu_.multiprocessors)
-      return std::move(out_);
-    const std::vector<Gemm> direct = std::exchange(out_, {});
+      return direct;
     if (warpgroups_ && by_boxes_) by_swap();
     if (warpgroups_) by_warpgroups();
     if (warpgroups_ && by_boxes_) by_turns(), by_lasting_swap();
@@ -284,32 +283,6 @@ class Collector {
                .warps_n = each.warps_n},
               producers);
       }
-  }
-
-  // Few rows that need no tensor cores. A lane has 16 to 64 bytes of each column on their way.
-  void by_direct_reads() {
-    constexpr int most = 4;
-    Gemm each = options_;
-    if (each.m < 1 || each.m > most || each.splits > 1 || each.stream_blocks > 0) return;
-    const bool clusters = each.cluster * each.cluster_columns * each.cluster_splits > 1;
-    if (each.producers > 0 || each.persistent || clusters) return;
-    each.direct = true;
-    const int words = kernels::detail::direct_bytes(each) / 4;
-    for (const int columns : {1, 2, 4, 8})
-      for (const int warps_k : {1, 2, 4, 8})
-        for (const int held : {4, 8, 16}) {
-          if (held < words || columns * held > 32 || each.m * columns > 16) continue;
-          const int warps_n = std::max(4 / warps_k, 1);
-          each.tile = {.m = each.m,
-                       .n = columns * warps_n,
-                       .k = 0,
-                       .warps_m = 1,
-                       .warps_n = warps_n,
-                       .warps_k = warps_k};
-          each.tile.k = kernels::detail::direct_step(each);
-          each.stages = held / words;
-          if (kernels::detail::direct_takes(each, target_)) out_.push_back(each);
-        }
   }
 
   // Boxes of C take rows of 32 bytes, and a row-major B rows of 128; mma.sync n in steps of 8.

@@ -20,6 +20,9 @@ struct Candidate {
 std::vector<kernels::Gemm> candidates(const kernels::Gemm& options, const Target& target,
                                       const GpuRow& gpu, bool partial = false);
 
+/// Those of Gemm::direct: of one to four rows.
+std::vector<kernels::Gemm> direct_candidates(const kernels::Gemm& options, const Target& target);
+
 /// The cheapest first; equal costs in the order of candidates(). At most `most`.
 std::vector<Candidate> ranked(const kernels::Gemm& options, const Target& target, const GpuRow& gpu,
                               bool partial = false, std::size_t most = 12,

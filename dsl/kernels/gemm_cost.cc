@@ -170,7 +170,8 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   fill = tma ? read * (1 + (c.fill_off - 1) * off) / c.fill : 0;
   issue = copy = 0;
   // But they arrive from the cache. Where all CTAs run at once, the slowest one decides.
-  if (tma && !options.persistent && ctas <= gpu.multiprocessors * resident) {
+  if (tma && !options.persistent && !options.stream_blocks &&
+      ctas <= gpu.multiprocessors * resident) {
     const double below = up(m, tile.m) * tile.m - m, beside = up(n, tile.n) * tile.n - n,
                  asked = below / options.cluster_columns + beside / options.cluster;
     outside = c.outside * std::max(asked - c.outside_free, 0.0) * ctas /
@@ -281,7 +282,8 @@ double memory_bytes(const Gemm& options, const Work& work, const GpuRow& gpu,
   const double kept = gpu.cache_bytes * c.reuse;
   // A group of tile rows walks along all columns of B; the next one does again. One wave reads all
   // at the same time.
-  const bool once = work.ctas <= gpu.multiprocessors || b + rows * work.k * element <= kept;
+  const bool once = (!options.stream_blocks && work.ctas <= gpu.multiprocessors) ||
+                    b + rows * work.k * element <= kept;
   const double again = once ? 1 : bands;
   return a + b * again + written;
 }

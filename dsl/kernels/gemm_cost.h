@@ -69,9 +69,9 @@ struct GemmConstants {
   double cluster_sum = 1444;      // of a launch in clusters that divide k, and the sum over them
   double cluster_part = 59.36;    // of that, for each part of k
   double cluster_bytes = 6.013;   // of accumulators per cycle, in that sum
-  double memory_share = 0.95;  // of the bandwidth; above 1, since limits that act together add up
-  double cache_share = 1.886;
-  double reuse = 0.5704;  // of the second-level cache, that keeps operands
+  double memory_share = 0.95;     // of the bandwidth of memory
+  double cache_share = 1.886;     // of the cache's; above 1, since limits that act together add up
+  double reuse = 0.5704;          // of the second-level cache, that keeps operands
 };
 const GemmConstants& gemm_constants();
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a product of few rows costs whose warps read B straight from global memory.
+// Products of few rows whose warps read B straight from global memory: their configurations, and
+// what they cost.
 #include <algorithm>
 #include <cmath>
 
+#include "dsl/kernels/gemm_candidates.h"
 #include "dsl/kernels/gemm_cost.h"
 #include "dsl/kernels/gemm_direct.h"
 
@@ -12,9 +14,9 @@ using kernels::Gemm;
 
 namespace {
 
-// Fitted to 272 times of an H200, of 17 problems, and those of 62 choices: an error of 8 to 10 %
-// each (standard deviation); of the 17, choices that take 2 % longer than the fastest, 12 % at
-// most.
+// Fitted to 272 times of an H200, of 17 problems, and those of 62 choices (2026-11-26), to 8 to
+// 10 % each (standard deviation). What all launches have in common is in GemmConstants since, and
+// was fitted there again.
 constexpr double step_wait = 1.312;     // times the latency of loads
 constexpr double step_each = 1.012;     // of each instruction of a warp's step, while it is alone
 constexpr double issued = 4.744;        // instructions per cycle of a multiprocessor
@@ -85,6 +87,34 @@ GemmCost direct_cost(const Gemm& options, const GpuRow& gpu, const GemmConstants
   out.multiprocessor = std::cbrt(std::pow(waits, 3) + std::pow(issues, 3));
   out.memory = (m + n) * k * shape.element / (gpu.memory * memory_share);
   out.cycles = out.fixed + std::cbrt(std::pow(out.multiprocessor, 3) + std::pow(out.memory, 3));
+  return out;
+}
+
+// A lane has 16 to 64 bytes of each column on their way.
+std::vector<Gemm> direct_candidates(const Gemm& options, const Target& target) {
+  constexpr int most = 4;
+  std::vector<Gemm> out;
+  Gemm each = options;
+  if (each.m < 1 || each.m > most || each.splits > 1 || each.stream_blocks > 0) return out;
+  const bool clusters = each.cluster * each.cluster_columns * each.cluster_splits > 1;
+  if (each.producers > 0 || each.persistent || clusters) return out;
+  each.direct = true;
+  const int words = kernels::detail::direct_bytes(each) / 4;
+  for (const int columns : {1, 2, 4, 8})
+    for (const int warps_k : {1, 2, 4, 8})
+      for (const int held : {4, 8, 16}) {
+        if (held < words || columns * held > 32 || each.m * columns > 16) continue;
+        const int warps_n = std::max(4 / warps_k, 1);
+        each.tile = {.m = each.m,
+                     .n = columns * warps_n,
+                     .k = 0,
+                     .warps_m = 1,
+                     .warps_n = warps_n,
+                     .warps_k = warps_k};
+        each.tile.k = kernels::detail::direct_step(each);
+        each.stages = held / words;
+        if (kernels::detail::direct_takes(each, target)) out.push_back(each);
+      }
   return out;
 }
 

@@ -64,9 +64,9 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
          k.require(
              std::max(rows * options.splits, std::int64_t{2} * options.stream_blocks * tile) <=
                  most_counted,
-             fmt::format("m = {}, splits = {}, stream_blocks = {}: the workspace exceeds {} rows",
-                         m.constant().value_or(0), options.splits, options.stream_blocks,
-                         most_counted)) &
+             fmt::format("{} = {}, splits = {}, stream_blocks = {}: the workspace exceeds {} rows",
+                         options.swap ? "n" : "m", m.constant().value_or(0), options.splits,
+                         options.stream_blocks, most_counted)) &
              k.require(whole || !options.batched,
                        "split-K and stream-K are unsupported for batched products") &
              k.require(whole || !options.persistent,

@@ -57,7 +57,8 @@ Gemm tuned(const Gemm& options, const Gpu& gpu) { return tuned(options, gpu, 0);
 Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace) {
   const int width = bits(options.a);
   const auto row = detail::row_of(gpu);
-  if (!row || width < 8 || width > 32 || options.accumulator == f64) return options;
+  if (!row || gpu.target().arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64)
+    return options;
   if (options.m < 0 || options.n < 0 || options.k < 0 || options.cluster < 1 ||
       bits(options.b) == 0 || bits(options.c) == 0)
     return options;  // gemm() reports the error

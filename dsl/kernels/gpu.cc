@@ -59,6 +59,12 @@ std::vector<std::string_view> names_of(Arch code) {
   return out;
 }
 
+std::string expected(Arch code) {
+  const auto names = names_of(code);
+  return names.empty() ? "none, since no known GPU does"
+                       : fmt::format("{}", fmt::join(names, ", "));
+}
+
 Result<const detail::GpuRow*> row_named(std::string_view name) {
   const detail::GpuRow* row = named(name, 0);
   if (!row)
@@ -85,7 +91,8 @@ std::optional<GpuRow> row_of(const kernels::Gpu& gpu) {
 kernels::Gpu GpuAccess::of(std::string_view name, Arch own, const Target& target,
                            int multiprocessors) {
   const GpuRow* row = named(name, own.sm);
-  kernels::Gpu out(target, row ? row : find_gpu(own));
+  if (!row) row = find_gpu(own);
+  kernels::Gpu out(target, row && runs(*row, target.arch) ? row : find_gpu(target.arch));
   if (multiprocessors > 0) out.multiprocessors_ = multiprocessors;
   return out;
 }
@@ -109,8 +116,7 @@ Result<Gpu> Gpu::find(std::string_view name, const Target& target) {
   if (!runs(**row, target.arch))
     return {"kernel-option"_rule,
             fmt::format("GPU {}: it has {}, and does not run code for {}; expected {}", name,
-                        target_of(**row).arch.text(), target.arch.text(),
-                        fmt::join(names_of(target.arch), ", "))};
+                        target_of(**row).arch.text(), target.arch.text(), expected(target.arch))};
   return Gpu(target, *row);
 }
 

@@ -106,7 +106,7 @@ MixedGemm tuned(const MixedGemm& options, const Gpu& gpu) {
     fit_few_rows(out, m, n, gpu.multiprocessors());
     // Boxes of more than 8 rows leave too few stages there.
     alone = m > 8 && out.even && mixed_box_rows(out, target);
-    most_bytes = alone ? 140 * 1024 : half;
+    most_bytes = alone ? std::min<std::int64_t>(140 * 1024, arch->shared_bytes) : half;
   } else if (m <= few_rows) {
     out.scale_sums = out.split = true, out.producers = target.arch.sm >= 90 ? 1 : 0;
     out.tile_m = m <= 8 ? 8 : 16, out.tile_n = m <= 8 ? 64 : 128;

@@ -77,10 +77,10 @@ double Chooser::cost(const ScaledGemm& options, const Shape& shape, const Size& 
                    128.0 * tile.n / static_cast<double>(down) * (128 % tile.n ? odd_columns : 1);
   const double each =
       std::max({multiply_cycles(options, shape), load / copied_bytes, only_b / memory_bytes});
-  const unsigned grid =
-      options.grouping == Grouping::masked
-          ? static_cast<unsigned>(multiprocessors / options.cluster * options.cluster)
-          : options.grid_x(size.m, size.n, multiprocessors);
+  const unsigned grid = options.grouping == Grouping::masked
+                            ? static_cast<unsigned>(detail::clustered_multiprocessors(
+                                  multiprocessors, options.cluster))
+                            : options.grid_x(size.m, size.n, multiprocessors);
   return static_cast<double>(quotient_up(down * across * size.groups, grid)) *
          (static_cast<double>(quotient_up(size.k, 128)) * each + store_cycles(tile) + shape.start);
 }
@@ -150,7 +150,8 @@ ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups) {
   const Target& target = gpu.target();
   if (target.arch.text() != "sm_90a") {
     out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
-    out.parts_n = 1, out.cluster = 1, out.stages = target.arch.sm >= 90 ? 4 : 3;
+    out.parts_n = 1, out.cluster = out.cluster_splits = 1,
+    out.stages = target.arch.sm >= 90 ? 4 : 3;
     return out;
   }
   const int m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,

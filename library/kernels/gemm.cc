@@ -34,15 +34,12 @@ LaunchGrid sum_grid(const Gemm& gemm, const LaunchSizes& sizes) {
 
 void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
   const std::vector<std::string> sum_options = {
-      "m",       "n",        "k",      "multiple",      "multiple-c",
-      "type",    "a",        "b",      "accumulator",   "c",
-      "a-major", "b-major",  "tile",   "warps",         "stages",
-      "promote", "epilogue", "splits", "stream-blocks", "producers",
-      "cluster", "group",    "bit-op", "tuning",        "workspace",
-      "gpu"};
+      "m",      "n",           "k",        "multiple",  "multiple-c",    "type",      "a",
+      "b",      "accumulator", "c",        "a-major",   "b-major",       "tile",      "warps",
+      "stages", "promote",     "epilogue", "splits",    "stream-blocks", "producers", "cluster",
+      "group",  "bit-op",      "tuning",   "workspace", "swap",          "gpu"};
   std::vector<std::string> options = sum_options;
-  options.insert(options.end(),
-                 {"cluster-splits", "products", "swap", "direct", "batched", "persistent"});
+  options.insert(options.end(), {"cluster-splits", "products", "direct", "batched", "persistent"});
   registry.add({"gemm", "GEMM in every supported type", options,
                 [=](const kernels::Gpu& gpu) -> Result<Described> {
                   const auto read = read_gemm(*words);

@@ -125,6 +125,18 @@ TEST(GemmSchedule, StagesTheOnlyTileInTheRing) {
   }
 }
 
+// The stages of a row-major B of any width are not swizzled, and begin where no box may.
+TEST(GemmSchedule, StagesBesideARingThatIsNotAligned) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  Gemm options{.c = f32, .b_major = Major::row, .stages = 5, .producers = 4};
+  options.tile = {.m = 48, .n = 136, .k = 112, .warps_m = 3, .warps_n = 1};
+  const Product product(options, 40, 208, 32);
+  const Kernel gemm = kernels::gemm(product.options);
+  EXPECT_EQ(
+      product.wrong(testing_gemm::run(gemm, testing_gemm::target_of("sm_90a"), product.launch())),
+      0);
+}
+
 // Boxes of C with rows of different lengths, stored by TMA and by warps.
 TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
