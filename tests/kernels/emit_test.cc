@@ -211,6 +211,19 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
             std::string::npos);
 }
 
+// The partial sums of a transpose have another order.
+TEST(Command, SumsTakeTheOptionsOfTheProduct) {
+  const std::string options =
+      " --target sm_90a --m 100 --n 200 --k 136 --c f16 --tile 64x96x64 --warps 4x1 --producers 4 "
+      "--splits 3 -o -";
+  EXPECT_EQ(tartan("emit gemm --swap" + options).code, 0);
+  const Ran swapped = tartan("emit gemm_sum --swap" + options),
+            plain = tartan("emit gemm_sum" + options);
+  EXPECT_EQ(swapped.code, 0) << swapped.out;
+  EXPECT_EQ(plain.code, 0) << plain.out;
+  EXPECT_NE(swapped.out, plain.out);
+}
+
 TEST(Command, EmitWritesWhatCheckAccepts) {
   const std::string path = testing::TempDir() + std::to_string(getpid()) + "_one_mma.ptx";
   std::filesystem::remove(path);

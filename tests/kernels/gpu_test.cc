@@ -81,6 +81,10 @@ TEST(Gpu, SaysWhatIsUnknown) {
           std::string::npos)
           << gpu.diags().text();
     }
+  const auto none = Gpu::find("B200", *Target::parse("sm_103a"));
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.diags().text().find("expected none, since no known GPU does"), std::string::npos)
+      << none.diags().text();
 }
 
 // Of a device: a name that is not in the table is no error.
@@ -94,6 +98,9 @@ TEST(Gpu, IsThatOfADevice) {
   EXPECT_EQ(of("emulator", "sm_80", "sm_80", 108).name(), "A100");
   EXPECT_EQ(of("Tesla T4", "sm_75", "sm_75", 40).name(), "");
   EXPECT_EQ(of("Tesla T4", "sm_75", "sm_75", 40).multiprocessors(), 40);
+  // Code that the device does not run is chosen for a GPU that does.
+  EXPECT_EQ(of("emulator", "sm_80", "sm_90a", 108).name(), "H100");
+  EXPECT_EQ(of("Tesla T4", "sm_75", "sm_90a", 40).name(), "H100");
   EXPECT_EQ(of("NVIDIA H100 PCIe", "sm_90a", "sm_90a", 0).multiprocessors(), 114);
   // A part of a GPU (MIG).
   const Gpu part = of("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "sm_90a", "sm_90a", 66);
