@@ -11,7 +11,6 @@ namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
-using isa::operator""_q;
 
 // The number's type, if the instruction writes one floating-point number to each of its registers.
 // Halves that matrix instructions write come in pairs.
@@ -30,7 +29,8 @@ void check(Context& context, const FunctionView& view, const ptx::Instruction& s
     return;
   const std::string_view name = operands[1].text;
   const ptx::Instruction* const by = view.definitions.of(name);
-  const Type number = by ? number_written(context, view, *by) : Type::none;
+  if (!by) return;
+  const Type number = number_written(context, view, *by);
   if (bits(number) <= bits(stored)) return;
   context.report(
       "narrow-store"_rule, name,
