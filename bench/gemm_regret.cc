@@ -76,10 +76,11 @@ double in_race(double us, std::vector<double> raced) {
   return std::max(us, raced[raced.size() / 2]);
 }
 
-// An H200 has the multiprocessors of an H100 and more memory bandwidth: 4.8 and 3.35 TB/s.
-double more_memory(const std::string& device, const GpuRow& gpu) {
-  constexpr double more = 4.8 / 3.35;
-  return gpu.name == std::string_view("H100") && device.find("H200") != device.npos ? more : 1;
+// Times the memory bandwidth of the model's GPU, by the table: of a GPU that a recording names.
+double more_memory(const std::string& device, const GpuRow& gpu, const Target& target) {
+  if (device.empty()) return 1;
+  const auto row = detail::row_of(detail::GpuAccess::of(device, {gpu.sm, 0}, target, 0));
+  return row ? row->memory / gpu.memory : 1;
 }
 
 // `words`: without problems whose rows are copied element by element. A recording of several GPUs
@@ -91,10 +92,10 @@ std::vector<Problem> read(const std::string& path, bool words, const Target& tar
   std::vector<Problem> out;
   const auto device = [](const nlohmann::json& of) {
     const auto at = of.find("device");
-    return at == of.end() ? std::string() : at->dump();
+    return at == of.end() ? std::string() : at->get<std::string>();
   };
   for (const auto& each : json.at("problems")) {
-    const double memory = more_memory(device(each.contains("device") ? each : json), gpu);
+    const double memory = more_memory(device(each.contains("device") ? each : json), gpu, target);
     Problem& problem = out.emplace_back();
     problem.product.m = each.at("m"), problem.product.n = each.at("n");
     problem.product.k = each.at("k"), problem.group = each.at("group");
@@ -173,7 +174,8 @@ double apart(const kernels::Gemm& a, const kernels::Gemm& b) {
          octaves(a.stages, b.stages) / 2 + 4 * std::abs((a.producers > 0) - (b.producers > 0)) +
          4 * std::abs(a.persistent - b.persistent) + octaves(a.group, b.group) / 16 +
          octaves(a.cluster, b.cluster) / 2 + octaves(a.cluster_columns, b.cluster_columns) / 2 +
-         4 * octaves(a.cluster_splits, b.cluster_splits) + 8 * std::abs(a.direct - b.direct);
+         4 * octaves(a.cluster_splits, b.cluster_splits) + 8 * std::abs(a.direct - b.direct) +
+         8 * std::abs(a.swap - b.swap) + 4 * octaves(x.products, y.products);
 }
 
 // What tuned() chooses, or what was recorded that is most like it.

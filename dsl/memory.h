@@ -69,8 +69,8 @@ class Memories {
     return all_[static_cast<std::size_t>(of(tensor).owner)];
   }
 
-  /// Allocates shared memory and counts it. It is aligned to 128 bytes, which suffices for every
-  /// access; swizzles of up to 1024 bytes repeat from the memory's first byte and need no more.
+  /// Allocates shared memory and counts it. By default it is aligned to 128 bytes, which
+  /// suffices for every access by threads; TMA and wgmma swizzle by address and need 1024.
   codegen::Pointer share(codegen::FunctionBuilder& f, const std::string& name, std::int64_t bytes,
                          int align = 128) {
     shared_.place(bytes, align);

@@ -101,8 +101,12 @@ TEST(MlaDecode, OrderOfProducts) {
   ASSERT_NE(written, std::string::npos);
   const std::size_t issued = ptx.rfind("wgmma.commit_group", written),
                     freed = ptx.rfind("bar.sync 2, 256;", written);
+  ASSERT_NE(issued, std::string::npos);
+  ASSERT_NE(freed, std::string::npos);
   EXPECT_LT(issued, freed);
-  EXPECT_GT(ptx.find("wgmma.wait_group", issued), written);
+  const std::size_t waits = ptx.find("wgmma.wait_group", issued);
+  ASSERT_NE(waits, std::string::npos);
+  EXPECT_GT(waits, written);
 }
 
 TEST(MlaDecode, AssemblesWithoutSpills) {
