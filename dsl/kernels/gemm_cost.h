@@ -8,7 +8,7 @@
 // it. In each k-tile of a round, tensor cores, shared memory, loads and the latency of loads take
 // their time side by side, and the longest counts. Prologue and epilogue come on top. All
 // multiprocessors together cannot exceed the bandwidth of the second-level cache and of memory. The
-// constants were fitted to a recording of bench/gpu_regret; see docs/performance.md.
+// constants were fitted to recordings of bench/gpu_regret; see docs/choosing.md.
 #pragma once
 
 #include "dsl/kernels/gpus.h"

@@ -90,7 +90,7 @@ TEST(GemmChoice, CompilesWithoutSpills) {
     }
 }
 
-// What was slow on an H100 before: see the regrets in docs/performance.md.
+// What was slow on an H100 before: see docs/experiments.md.
 TEST(GemmChoice, KnownMistakes) {
   const auto chosen = [](int m, int n, int k, Type type) {
     return kernels::tuned(problem(m, n, k, type), hopper);
