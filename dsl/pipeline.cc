@@ -122,7 +122,7 @@ using Ahead = std::function<void(Scalar)>;
 using Use = std::function<void(Scalar, Scalar, const std::function<void()>&)>;
 
 void describe(Builder& k, KernelState& state, int stages, const Scalar& count, const Fill& fill,
-              const Ahead& ahead, const Use& use, Here at, bool peeled, bool in_turn = false) {
+              const Ahead& ahead, const Use& use, Here at, detail::PipelineKind kind) {
   state.at(at);
   if (!state.has_body(fill && use, "a pipeline")) return;
   constexpr int most = 256;
@@ -131,14 +131,15 @@ void describe(Builder& k, KernelState& state, int stages, const Scalar& count, c
         "operand-count"_rule,
         fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
   const detail::RoleState& roles = state.roles;
-  detail::CommonRing* const common = in_turn ? detail::next_ring(state, stages) : nullptr;
-  if (in_turn && !common) return;
+  const bool ping_pong = kind == detail::PipelineKind::ping_pong;
+  detail::CommonRing* const common = ping_pong ? detail::next_ring(state, stages) : nullptr;
+  if (ping_pong && !common) return;
   const int number = common ? detail::StageChecks::role_pipeline(common->pipeline)
                      : roles.current == detail::Role::all ? state.stages.begin_pipeline()
                      : roles.current == detail::Role::consumer
                          ? detail::StageChecks::role_pipeline(roles.pipelines.size())
                          : detail::StageChecks::role_pipeline(roles.next);
-  const detail::Stages ring{stages, count, fill, ahead, use, at, number, state.conditions, peeled};
+  const detail::Stages ring{stages, count, fill, ahead, use, at, number, state.conditions, kind};
   if (roles.current != detail::Role::all) detail::role_pipeline(state, ring, common);
   else CommonPipeline(k, state, ring).run();
 }
@@ -160,25 +161,24 @@ void Builder::pipeline(int stages, const Scalar& count,
                        const std::function<void(Scalar)>& ahead,
                        const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
                        Here at) {
-  describe(*this, *state_, stages, count, fill, ahead, use, at, false);
+  describe(*this, *state_, stages, count, fill, ahead, use, at, detail::PipelineKind::uniform);
 }
 
-void detail::pipeline_in_turn(Builder& k, int stages, const Scalar& count,
-                              const std::function<void(Scalar, Scalar)>& fill,
-                              const std::function<void(Scalar, Scalar)>& use, Here at) {
-  KernelState& state = *state_of(k.constant(u32, 0, at));
-  state.at(at);
-  if (!state.has_body(use != nullptr, "a pipeline") || !may_take_turns(state, "pipeline_in_turn()"))
-    return;
+void Builder::ping_pong(int stages, const Scalar& count,
+                        const std::function<void(Scalar, Scalar)>& fill,
+                        const std::function<void(Scalar, Scalar)>& use, Here at) {
+  state_->at(at);
+  if (!state_->has_body(use != nullptr, "ping_pong()") || !detail::may_ping_pong(*state_)) return;
   describe(
-      k, state, stages, count, fill, nullptr,
-      [&](Scalar t, Scalar stage, const std::function<void()>&) { use(t, stage); }, at, false,
-      true);
+      *this, *state_, stages, count, fill, nullptr,
+      [&](Scalar t, Scalar stage, const std::function<void()>&) { use(t, stage); }, at,
+      detail::PipelineKind::ping_pong);
 }
 
 void detail::peeled_pipeline(Builder& k, int stages, const Scalar& count, const Fill& fill,
                              const Use& use, Here at) {
-  describe(k, *state_of(k.constant(u32, 0, at)), stages, count, fill, nullptr, use, at, true);
+  describe(k, *state_of(k.constant(u32, 0, at)), stages, count, fill, nullptr, use, at,
+           PipelineKind::peeled);
 }
 
 void detail::with_eviction(Builder& k, codegen::Eviction eviction,

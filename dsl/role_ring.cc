@@ -35,10 +35,11 @@ void Cursor::advance() {
   *stage_ = select(last, 0, now + 1);
 }
 
-void Cursor::skip(const Scalar& count) {
-  const Scalar to = Scalar(*stage_) + count;
-  *parity_ = Scalar(*parity_) ^ (to / stages_ & 1);
-  *stage_ = to % stages_;
+Scalar Cursor::position() const { return stage() * 2 + Scalar(*parity_); }
+
+void Cursor::go_to(const Scalar& position) {
+  *stage_ = position / 2;
+  *parity_ = position & 1;
 }
 
 void add_pipeline(KernelState& state, int stages) {
@@ -81,8 +82,8 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
 void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scalar& stage,
                  const std::source_location& at) {
   RolePipeline& pipeline = state.roles.pipelines[number];
-  pipeline.threads_read = state.fill.read_by_threads;
-  if (state.config.options.cluster > 1 && state.config.has_tma())
+  pipeline.threads_read |= state.fill.read_by_threads;
+  if (pipeline.ping_pong || (state.config.options.cluster > 1 && state.config.has_tma()))
     pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
   else release_stage(k, state, pipeline, stage, at);
 }

@@ -23,8 +23,9 @@ class Cursor {
   codegen::Value parity() const;
   codegen::Value other_parity() const;
   void advance();
-  /// By so many stages.
-  void skip(const Scalar& count);
+  /// Where it is, as a number, and from there.
+  Scalar position() const;
+  void go_to(const Scalar& position);
 
  private:
   KernelState& state_;
@@ -51,7 +52,8 @@ void add_pipeline(KernelState& state, int stages);
 void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
                    const std::source_location& at);
 
-/// The same at once, or where it is known whether blocks fill each other's stages.
+/// The same at once, or once it is known whether blocks fill each other's stages, and who reads
+/// them of all warpgroups in ping-pong.
 void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Scalar& stage,
                  const std::source_location& at);
 

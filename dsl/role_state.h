@@ -32,19 +32,22 @@ struct RolePipeline {
   int full_arrivals = 0, empty_arrivals = 0;
   bool threads_read = false;       // ordinary loads read the stages, beside MMAs
   bool shared_by_cluster = false;  // blocks fill each other's stages
-  // With multicast: the marks where consumers release, and which stages.
+  bool ping_pong = false;          // of several warpgroups
+  // With multicast, and in ping-pong: the marks where consumers release, and which stages.
   std::vector<std::pair<int, codegen::Value>> releases;
 };
 
 /// What warpgroups do in turn, where: an mbarrier for each, whose phase ends when its turn comes.
+/// Of ping_pong(): after them a u32 for each, its position in the ring at the next turn.
 struct Turns {
   codegen::Pointer barriers;
   Place place;
+  bool ping_pong = false;
 };
 
 struct Production;
 
-/// A ring of stages that warpgroups have in common, see pipeline_in_turn().
+/// A ring of stages that warpgroups have in common, see Builder::ping_pong().
 struct CommonRing {
   std::size_t pipeline = 0;
   std::shared_ptr<Production> producer = {};  // from the first body on that it fills

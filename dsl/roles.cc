@@ -209,6 +209,25 @@ void finish_production(Builder& k, KernelState& state, const Stages& stages, Rol
     });
 }
 
+std::string means(int arrivals, bool by_cluster) {
+  std::string out = arrivals == 0       ? "nothing"
+                    : arrivals == 1     ? "TMA"
+                    : arrivals % 32 > 0 ? "TMA and copies of threads"
+                                        : "copies of threads";
+  return by_cluster ? out + " with multicast" : out;
+}
+
+// Stages that warpgroups have in common complete by as many arrivals, whoever they are filled for.
+void check_means(KernelState& state, const RolePipeline& pipeline, int arrivals) {
+  if (arrivals == pipeline.full_arrivals && state.fill.by_cluster == pipeline.shared_by_cluster)
+    return;
+  state.log.report("kernel-option"_rule,
+                   fmt::format("ping_pong(): the stages of warpgroup {} are filled by {}, those of "
+                               "warpgroup 0 by {}; fill them by the same means, they are one ring",
+                               state.roles.warpgroup, means(arrivals, state.fill.by_cluster),
+                               means(pipeline.full_arrivals, pipeline.shared_by_cluster)));
+}
+
 // `ring`: what warpgroups have in common; only the first of them begins it.
 void produce(Builder& k, KernelState& state, const Stages& stages, CommonRing* ring) {
   const bool begins = !ring || !ring->producer;
@@ -232,22 +251,28 @@ void produce(Builder& k, KernelState& state, const Stages& stages, CommonRing* r
   state.fill.starts_tma = tma_issuer(state);
   state.fill.plain = state.fill.by_threads = state.fill.by_cluster = false;
   state.fill.tma_bytes = 0;
+  int arrivals = 0;
   const auto step = [&](const Scalar& t) {
     f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
     const Scalar stage = cursor.stage();
     const codegen::Pointer full = cursor.of(pipeline.full);
     const int before = f.mark();
     describe_fill(state, stages, t, stage, full);
-    pipeline.full_arrivals = signal_stage(state, full, before, full);
+    arrivals = signal_stage(state, full, before, full);
     cursor.advance();
   };
   const auto produce_all = [&] {
     if (ring || !fill_waits(state, stages)) return k.loop(0, stages.count, 1, step, stages.at);
-    pipeline.full_arrivals = produce_in_parts(k, state, stages, pipeline, cursor);
+    arrivals = produce_in_parts(k, state, stages, pipeline, cursor);
   };
   k.when(thread_index(state) < *busy, produce_all, stages.at);
   state.roles.next = next;
-  if (begins) finish_production(k, state, stages, pipeline, production);
+  if (!begins) {
+    check_means(state, pipeline, arrivals);
+  } else {
+    pipeline.full_arrivals = arrivals;
+    finish_production(k, state, stages, pipeline, production);
+  }
   state.fill.starts_tma = {};
   f.mute(muted);
 }
@@ -309,7 +334,7 @@ bool divides_fill(KernelState& state) {
 }
 
 void each_step(Builder& k, const Stages& stages, const std::function<void(const Scalar&)>& step) {
-  if (!stages.peeled) return k.loop(0, stages.count, 1, step, stages.at);
+  if (stages.kind != PipelineKind::peeled) return k.loop(0, stages.count, 1, step, stages.at);
   if (stages.count.constant().value_or(0) > 0) step(0);
   else
     k.when(

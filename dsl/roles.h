@@ -2,12 +2,17 @@
 // dsl/roles.h - a pipeline between producers and consumers. Not installed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <source_location>
 
 #include "dsl/state.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
+
+/// How the k-tiles of a pipeline are described and run: all by one code; k-tile 0 by code of its
+/// own; by warpgroups in turn.
+enum class PipelineKind : std::uint8_t { uniform, peeled, ping_pong };
 
 /// The arguments of Builder::pipeline().
 struct Stages {
@@ -19,10 +24,10 @@ struct Stages {
   std::source_location at = {};  // of the call
   int pipeline = 0;              // for StageChecks
   int conditions = 0;            // of the user's, around it
-  bool peeled = false;           // k-tile 0 has code of its own
+  PipelineKind kind = PipelineKind::uniform;
 };
 
-/// `step` for each k-tile; if `peeled`, for the first one apart, as the constant 0.
+/// `step` for each k-tile; of peeled ones for the first apart, as the constant 0.
 void each_step(Builder& k, const Stages& stages, const std::function<void(const Scalar&)>& step);
 
 /// Inside a callback for k-tile `t`, while it lives: what the callback may rely on.

@@ -17,6 +17,11 @@ namespace detail {
 namespace {
 
 constexpr int warps_of_warpgroup = warpgroup_threads / 32;
+constexpr std::int64_t position_bytes = 4;
+
+codegen::Pointer positions(KernelState& state, const Turns& turns) {
+  return state.f().offset(turns.barriers, state.roles.warpgroups * mbarrier_bytes);
+}
 
 bool can_divide(KernelState& state) {
   const auto refused = [&](const Rule& rule, std::string message) {
@@ -52,6 +57,8 @@ void describe(KernelState& state, int warpgroup, const std::function<void()>& bo
   f.if_then(here, [&] { state.flights.in_body(f, before, body); });
 }
 
+std::string_view name_of(bool ping_pong) { return ping_pong ? "ping_pong()" : "in_turn()"; }
+
 // The turn of this warpgroup, on mbarriers that all of them have for this place in the body.
 class Turn {
  public:
@@ -65,18 +72,34 @@ class Turn {
 
   void wait() { state_.f().mbarrier_wait(barrier(state_.roles.warpgroup), state_.value(*parity_)); }
 
+  /// Where the one before has left the ring.
+  Scalar position() {
+    return state_.scalar(state_.f().load(position_of(state_.roles.warpgroup), u32));
+  }
+
+  /// Where the next one goes on. Each has a place of its own: warps of this one may not have read
+  /// theirs yet.
+  void leave(Builder& k, const Scalar& position, const std::source_location& at) {
+    k.when(
+        k.thread(at) == 0, [&] { state_.f().store(position_of(next()), state_.value(position)); },
+        at);
+  }
+
   void pass_on(Builder& k, const std::source_location& at) {
     state_.at(at);
     state_.f().warp_sync();  // the lane that arrives does so for its warp
-    const int next = (state_.roles.warpgroup + 1) % state_.roles.warpgroups;
     k.when(
-        k.lane(at) == 0, [&] { state_.f().mbarrier_arrive(barrier(next)); }, at);
+        k.lane(at) == 0, [&] { state_.f().mbarrier_arrive(barrier(next())); }, at);
     *parity_ = Scalar(*parity_) ^ 1;
   }
 
  private:
+  int next() const { return (state_.roles.warpgroup + 1) % state_.roles.warpgroups; }
   codegen::Pointer barrier(int warpgroup) {
     return state_.f().offset(turns_.barriers, warpgroup * mbarrier_bytes);
+  }
+  codegen::Pointer position_of(int warpgroup) {
+    return state_.f().offset(positions(state_, turns_), warpgroup * position_bytes);
   }
 
   KernelState& state_;
@@ -85,20 +108,30 @@ class Turn {
 };
 
 // The turns of that place in the body: those of the first warpgroup are new.
-const Turns* next_turns(KernelState& state) {
+const Turns* next_turns(KernelState& state, bool ping_pong) {
   RoleState& roles = state.roles;
   const std::size_t number = roles.first_turn + roles.next_turn++;
-  if (number < roles.turns.size()) return &roles.turns[number];
-  if (roles.warpgroup > 0) {
-    state.log.report("operand-count"_rule,
-                     fmt::format("in_turn(): warpgroup {} has more of them than warpgroup 0; each "
-                                 "needs as many",
-                                 roles.warpgroup));
+  const auto refused = [&](std::string message) -> const Turns* {
+    state.log.report("operand-count"_rule, std::move(message));
     return nullptr;
+  };
+  if (number < roles.turns.size()) {
+    const Turns& first = roles.turns[number];
+    if (first.ping_pong == ping_pong) return &first;
+    return refused(
+        fmt::format("turn {} in the body of warpgroup {} is {}, in that of warpgroup 0 {}, at {}; "
+                    "they take the same turns",
+                    roles.next_turn, roles.warpgroup, name_of(ping_pong), name_of(first.ping_pong),
+                    text(first.place)));
   }
-  const codegen::Pointer barriers = state.memories.share(state.f(), state.names.unused("turns"),
-                                                         roles.warpgroups * mbarrier_bytes);
-  return &roles.turns.emplace_back(barriers, state.log.place());
+  if (roles.warpgroup > 0)
+    return refused(
+        fmt::format("{}: warpgroup {} has more of them than warpgroup 0; each needs as many",
+                    name_of(ping_pong), roles.warpgroup));
+  const std::int64_t bytes = mbarrier_bytes + (ping_pong ? position_bytes : 0);
+  const codegen::Pointer barriers =
+      state.memories.share(state.f(), state.names.unused("turns"), roles.warpgroups * bytes);
+  return &roles.turns.emplace_back(barriers, state.log.place(), ping_pong);
 }
 
 void check_turns(KernelState& state) {
@@ -106,9 +139,8 @@ void check_turns(KernelState& state) {
   if (roles.first_turn + roles.next_turn >= roles.turns.size()) return;
   state.log.report_at(
       "operand-count"_rule, roles.turns.back().place,
-      fmt::format("in_turn(): warpgroup {} has fewer of them than warpgroup 0; each "
-                  "needs as many",
-                  roles.warpgroup));
+      fmt::format("{}: warpgroup {} has fewer of them than warpgroup 0; each needs as many",
+                  name_of(roles.turns.back().ping_pong), roles.warpgroup));
 }
 
 }  // namespace
@@ -125,6 +157,16 @@ bool may_take_turns(KernelState& state, std::string_view call) {
   return true;
 }
 
+bool may_ping_pong(KernelState& state) {
+  if (!may_take_turns(state, "ping_pong()")) return false;
+  if (state.roles.warpgroups > 1) return true;
+  state.log.report("launch-bounds"_rule,
+                   fmt::format("ping_pong(): expected at least 2 warpgroups, the kernel has {} "
+                               "consumer threads; take more, or pipeline()",
+                               state.config.options.block));
+  return false;
+}
+
 CommonRing* next_ring(KernelState& state, int stages) {
   RoleState& roles = state.roles;
   const std::size_t number = roles.next_ring++;
@@ -134,21 +176,21 @@ CommonRing* next_ring(KernelState& state, int stages) {
   }
   if (number >= roles.rings.size()) {
     state.log.report("operand-count"_rule,
-                     fmt::format("pipeline_in_turn(): warpgroup {} has more of them than warpgroup "
-                                 "0; each needs as many",
+                     fmt::format("ping_pong(): warpgroup {} has more of them than warpgroup 0; "
+                                 "each needs as many",
                                  roles.warpgroup));
     return nullptr;
   }
   CommonRing& ring = roles.rings[number];
   const int first =
       ring.pipeline < roles.pipelines.size() ? roles.pipelines[ring.pipeline].stages : stages;
-  if (stages == first) return &ring;
-  state.log.report(
-      "operand-count"_rule,
-      fmt::format("pipeline_in_turn(): warpgroup {} has {} stages, warpgroup 0 has {}; "
-                  "they have one ring",
-                  roles.warpgroup, stages, first));
-  return nullptr;
+  if (stages != first)
+    state.log.report(
+        "operand-count"_rule,
+        fmt::format("ping_pong(): warpgroup {} has {} stages, warpgroup 0 has {}; they have one "
+                    "ring",
+                    roles.warpgroup, stages, first));
+  return &ring;
 }
 
 // With products in flight, a stage is left when those of the next one have been issued and its own
@@ -157,16 +199,15 @@ CommonRing* next_ring(KernelState& state, int stages) {
 void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const CommonRing& ring) {
   RoleState& roles = state.roles;
   codegen::FunctionBuilder& f = state.f();
-  const Turns* turns = next_turns(state);
+  const Turns* turns = next_turns(state, true);
   if (!turns) return;
   if (roles.warpgroup == 0) add_pipeline(state, stages.stages);
+  roles.pipelines[ring.pipeline].ping_pong = true;
+  state.fill.read_by_threads = false;
   Turn turn(k, state, *turns, stages.at);
   Cursor cursor(k, state, stages);
-  // Stages of the others' turns since this one's last.
-  std::optional<ScalarVariable> others;
-  f.at_mark(roles.begin, [&] { others = k.variable(k.constant(u32, roles.warpgroup), stages.at); });
-  cursor.skip(*others * k.convert(stages.count, u32, stages.at));
-  *others = roles.warpgroups - 1;
+  turn.wait();
+  cursor.go_to(turn.position());
   ScalarVariable leaving = k.variable(cursor.stage(), stages.at);
   const auto leave = [&] {
     const Scalar stage = leaving;
@@ -174,7 +215,6 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
     leaving = select(stage == stages.stages - 1, 0, stage + 1);
   };
   bool one_behind = false;
-  turn.wait();
   each_step(k, stages, [&](const Scalar& t) {
     state.at(stages.at);
     f.mbarrier_wait(cursor.of(roles.pipelines[ring.pipeline].full), cursor.parity());
@@ -193,6 +233,7 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
       cursor.advance();
     });
   });
+  turn.leave(k, cursor.position(), stages.at);
   turn.pass_on(k, stages.at);
   if (!one_behind) return;
   land_all(state);
@@ -201,9 +242,11 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
 
 void init_turns(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
-  for (const Turns& each : state.roles.turns)
+  for (const Turns& each : state.roles.turns) {
     for (int i = 0; i < state.roles.warpgroups; ++i)
       f.mbarrier_init(f.offset(each.barriers, i * mbarrier_bytes), warps_of_warpgroup);
+    if (each.ping_pong) f.store(positions(state, each), f.constant(u32, 0));
+  }
 }
 
 bool is_free_barrier(KernelState& state, int id) {
@@ -248,7 +291,7 @@ void Builder::in_turn(const std::function<void()>& body, Here at) {
   if (!state.has_body(body != nullptr, "in_turn()")) return;
   if (!detail::may_take_turns(state, "in_turn()")) return;
   if (state.roles.current == detail::Role::producer) return body();
-  const detail::Turns* turns = detail::next_turns(state);
+  const detail::Turns* turns = detail::next_turns(state, false);
   if (!turns) return;
   detail::Turn turn(*this, state, *turns, at);
   turn.wait();

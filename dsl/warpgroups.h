@@ -10,15 +10,11 @@ namespace tartan::inline TARTAN_ABI::detail {
 void init_turns(KernelState& state);
 /// Whether `call` is in the body of a warpgroup, inside roles(); reports if not.
 bool may_take_turns(KernelState& state, std::string_view call);
+/// The same of ping_pong(), which more than one warpgroup run.
+bool may_ping_pong(KernelState& state);
 /// The ring of that place in the body: those of the first warpgroup are new. Null: reported.
 CommonRing* next_ring(KernelState& state, int stages);
-/// The pipeline of a turn of in_turn(), on one ring for all warpgroups: each turn has `count`
-/// steps.
-void pipeline_in_turn(Builder& k, int stages, const Scalar& count,
-                      const std::function<void(Scalar, Scalar)>& fill,
-                      const std::function<void(Scalar, Scalar)>& use,
-                      std::source_location at = std::source_location::current());
-/// The consumers' part of pipeline_in_turn().
+/// The consumers' part of Builder::ping_pong().
 void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const CommonRing& ring);
 /// Whether a named barrier of the user's is not one of a warpgroup's; reports if it is.
 bool is_free_barrier(KernelState& state, int id);

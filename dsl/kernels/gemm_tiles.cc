@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "dsl/partial_sums.h"
-#include "dsl/warpgroups.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
@@ -186,8 +185,8 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
     add_step(operands, sum, part, t, stage, next);
   };
   if (tile_.products > 1)
-    tartan::detail::pipeline_in_turn(k_, options_.stages, count, fill,
-                                     [&](Scalar t, Scalar stage) { use(t, stage, [] {}); });
+    k_.ping_pong(options_.stages, count, fill,
+                 [&](Scalar t, Scalar stage) { use(t, stage, [] {}); });
   else k_.pipeline(options_.stages, count, fill, operands.ahead, use);
   if (part) sum = sum + *part;
   return mma_.sum(sum);

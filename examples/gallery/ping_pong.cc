@@ -6,17 +6,17 @@
 //   B   depth x n      bf16, column-major
 //   C   m x n          bf16, row-major
 //
-// warpgroups() describes a body for each: its rings, its accumulator, its epilogue. In the products
-// they take turns (in_turn()), so that each has the tensor cores for itself and their epilogues
-// fall apart. The producers fill the rings in the same order. The kernel is persistent: each CTA
-// computes every gridDim.x-th pair of tiles.
+// warpgroups() describes a body for each: its tile, its accumulator, its epilogue. In the products
+// they take turns (ping_pong()), so that each has the tensor cores for itself and their epilogues
+// fall apart. Both have one ring, which the producers fill for the next turn while one multiplies.
+// The kernel is persistent: each CTA computes every gridDim.x-th pair of tiles.
 #include "gallery.h"
 
 using namespace tartan;
 
 namespace {
 
-constexpr int groups = 2, stages = 3;
+constexpr int groups = 2, stages = 4;
 constexpr Tile tile{.m = 64, .n = 128, .k = 64, .warps_m = 4, .warps_n = 1, .products = groups};
 
 Kernel ping_pong() {
@@ -27,11 +27,8 @@ Kernel ping_pong() {
     auto C = k.global("C", bf16, row_major(m, n));
 
     auto mma = k.tiled_mma(k.best_mma(bf16, bf16, f32), tile);
-    std::vector<Ring> sA, sB;
-    for (int w = 0; w < groups; ++w) {
-      sA.push_back(k.shared("sA" + std::to_string(w), bf16, mma.shared_a(stages)));
-      sB.push_back(k.shared("sB" + std::to_string(w), bf16, mma.shared_b(stages)));
-    }
+    auto sA = k.shared("sA", bf16, mma.shared_a(stages));
+    auto sB = k.shared("sB", bf16, mma.shared_b(stages));
     auto across = ceil_div(n, tile.n), pairs = ceil_div(m, groups * tile.m) * across;
 
     k.roles([&] {
@@ -39,12 +36,12 @@ Kernel ping_pong() {
         k.warpgroups([&](int w) {
           auto row = pair / across * groups + w, col = pair % across;
           auto fill = [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(tile.m, tile.k, row, t), sA[w][stage]);
-            k.copy(B.tile(tile.k, tile.n, t, col), sB[w][stage]);
+            k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
+            k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
           };
           auto sum = mma.accumulator();
-          auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[w][stage], sB[w][stage]); };
-          k.in_turn([&] { k.pipeline(stages, ceil_div(depth, tile.k), fill, use); });
+          auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
+          k.ping_pong(stages, ceil_div(depth, tile.k), fill, use);
           k.store(C.tile(tile.m, tile.n, row, col), convert(sum, bf16));
         });
       });

@@ -172,21 +172,27 @@ TEST(GemmEpilogue, ScalesAfterWgmma) {
 }
 
 // Wrong elements of split-K with a workspace, by two launches.
-int wrong_by_splits(const Gemm& options, int m, int n, int k, const char* name) {
-  const Finished finished{Product(options, m, n, k)};
-  const Product& product = finished.product;
+// Of split-K: gives the workspace.
+Launch launch_of_parts(const Product& product) {
   Launch parts = product.launch();
-  parts.grid = {product.options.blocks(m, n), static_cast<unsigned>(options.splits)};
+  parts.grid.y = static_cast<unsigned>(product.options.splits);
   parts.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
     product.add_inputs(device, arguments, buffers);
-    Buffer out =
-        *device.allocate(static_cast<std::size_t>(product.options.workspace_elements(m, n)) * 4);
+    Buffer out = *device.allocate(
+        static_cast<std::size_t>(product.options.workspace_elements(product.m, product.n)) * 4);
     EXPECT_TRUE(out.fill(0xFF));
     arguments.add(out);
     return out;
   };
+  return parts;
+}
+
+int wrong_by_splits(const Gemm& options, int m, int n, int k, const char* name) {
+  const Finished finished{Product(options, m, n, k)};
+  const Product& product = finished.product;
   const Target target = testing_gemm::target_of(name);
-  const Bytes workspace = testing_gemm::run(kernels::gemm(product.options), target, parts);
+  const Bytes workspace =
+      testing_gemm::run(kernels::gemm(product.options), target, launch_of_parts(product));
   Launch sum = product.launch();
   sum.grid = {static_cast<unsigned>((m * n + 255) / 256)};
   sum.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
@@ -199,6 +205,44 @@ int wrong_by_splits(const Gemm& options, int m, int n, int k, const char* name) 
   };
   return product.wrong(testing_gemm::run(kernels::gemm_sum(product.options), target, sum),
                        [&](int i, int j) { return finished.expected(i, j); });
+}
+
+// Element (i, j) of part `split` in the workspace, as docs/kernels.md has it: of rows and columns
+// rounded up to whole tiles.
+std::int64_t place_in_workspace(const Gemm& options, int m, int n, int split, int i, int j) {
+  const int of_m = options.swap ? options.tile.n : options.tile.m,
+            of_n = options.swap ? options.tile.m : options.tile.n;
+  const std::int64_t rows = (m + of_m - 1) / of_m * of_m, columns = (n + of_n - 1) / of_n * of_n;
+  if (options.swap) return (i * std::int64_t{options.splits} + split) * columns + j;
+  return (split * rows + i) * columns + j;
+}
+
+TEST(GemmEpilogue, WorkspaceOfSplits) {
+  constexpr int m = 70, n = 133, k = 264;
+  for (const bool swap : {false, true})
+    for (const int splits : {2, 3})
+      for (const bool warpgroups : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} parts, swap {}, {}", splits, swap, warpgroups));
+        Gemm options{.splits = splits};
+        options.swap = swap;
+        options.tile = {.m = 64, .n = 32, .k = 64, .warps_m = 2, .warps_n = 2};
+        if (warpgroups) options.tile.warps_m = 4, options.tile.warps_n = 1, options.producers = 4;
+        const Product product(options, m, n, k);
+        const Bytes got = testing_gemm::run(
+            kernels::gemm(product.options),
+            testing_gemm::target_of(warpgroups ? "sm_90a" : "sm_80"), launch_of_parts(product));
+        const auto parts = testing_numbers::decode(f32, got);
+        int wrong = 0;
+        for (int i = 0; i < m; ++i)
+          for (int j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int split = 0; split < splits; ++split)
+              sum += parts.at(
+                  static_cast<std::size_t>(place_in_workspace(options, m, n, split, i, j)));
+            wrong += sum != product.sum(i, j);
+          }
+        EXPECT_EQ(wrong, 0);
+      }
 }
 
 TEST(GemmEpilogue, SplitK) {
@@ -227,9 +271,10 @@ TEST(GemmEpilogue, SplitKOfTheTransposeByWarpgroups) {
       }
 }
 
-TEST(GemmEpilogue, Batches) {
-  constexpr int count = 3, m = 17, n = 24, k = 40;
-  Gemm options{.batched = true};
+// The same products as a batch, by so many CTAs along x. 0: one for each tile.
+void expect_batches(const Gemm& options, const char* target, int m, int n, int k, unsigned blocks) {
+  constexpr int count = 3;
+  SCOPED_TRACE(fmt::format("{}: {} x {} x {}, {} blocks", target, m, n, k, blocks));
   const Product product(options, m, n, k);
   // The same matrices, with a batch stride of one row more than their size.
   const auto spread = [](const Bytes& one, std::size_t stride) {
@@ -242,7 +287,7 @@ TEST(GemmEpilogue, Batches) {
   };
   const std::int64_t stride_a = m * k + k, stride_b = n * k + k, stride_c = m * n + n;
   Launch launch = product.launch();
-  launch.grid = {product.options.blocks(m, n), 1, count};
+  launch.grid = {blocks ? blocks : product.options.blocks(m, n), 1, count};
   launch.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
     arguments.add(m).add(n).add(k).add(stride_a).add(stride_b).add(stride_c);
     for (const auto& [type, values, stride] :
@@ -258,7 +303,7 @@ TEST(GemmEpilogue, Batches) {
     return out;
   };
   const Bytes got =
-      testing_gemm::run(kernels::gemm(product.options), testing_gemm::target("sm_80"), launch);
+      testing_gemm::run(kernels::gemm(product.options), testing_gemm::target_of(target), launch);
   ASSERT_EQ(got.size(), static_cast<std::size_t>(count * stride_c) * 4);
   for (int i = 0; i < count; ++i) {
     const auto begin = got.begin() + i * stride_c * 4;
@@ -266,6 +311,18 @@ TEST(GemmEpilogue, Batches) {
     EXPECT_TRUE(std::all_of(begin + m * n * 4, begin + stride_c * 4,
                             [](std::byte b) { return b == std::byte{0xFF}; }));
   }
+}
+
+TEST(GemmEpilogue, Batches) {
+  expect_batches({.batched = true}, testing_gemm::gpu() ? "sm_90a" : "sm_80", 17, 24, 40, 0);
+}
+
+// A CTA has tiles of one product of the batch; the warpgroups take them in turn.
+TEST(GemmEpilogue, BatchesInPingPong) {
+  Gemm options{.stages = 3, .persistent = true, .producers = 4, .batched = true};
+  options.tile = {.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1, .products = 2};
+  for (const unsigned blocks : {1u, 2u, 5u})
+    for (const int k : {8, 200}) expect_batches(options, "sm_90a", 130, 136, k, blocks);
 }
 
 // The epilogue fits in registers beside the accumulators. `spills`: the bytes that remain.

@@ -124,6 +124,17 @@ TEST(GemmNothing, SumsAreZero) {
   EXPECT_EQ(products, 88);
 }
 
+TEST(GemmNothing, InPingPong) {
+  Gemm options = unknown({.persistent = true, .producers = 4});
+  options.tile = {.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1, .products = 2};
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const unsigned blocks : {1u, 2u, 7u})
+      for (const bool beta : {false, true}) {
+        options.epilogue.beta = beta;
+        Nothing{.options = options, .target = target, .blocks = blocks}.expect(beta ? 15 : 0);
+      }
+}
+
 TEST(GemmNothing, OtherTypes) {
   for (const Type type : {f32, bf16, s8, f64}) {
     Gemm options = unknown({.a = type, .b = type});

@@ -68,6 +68,34 @@ TEST(GemmPingPong, EveryType) {
     }
 }
 
+// Rounded and saturated to s8, as they are and after an epilogue.
+TEST(GemmPingPong, BytesAsResults) {
+  if (!runs_here(target_of("sm_90a"))) GTEST_SKIP();
+  for (const bool finished : {false, true})
+    for (const int k : {128, 656})
+      for (const int n : {144, 160}) {
+        SCOPED_TRACE(fmt::format("k = {}, n = {}, epilogue {}", k, n, finished));
+        Gemm options = in_turn(64, 64, 4);
+        options.a = options.b = options.c = Type::s8, options.accumulator = s32;
+        options.tile.k = 128;
+        if (finished) options.epilogue = {.row_scales = true, .column_scales = true, .bias = true};
+        const Finished of{Product(options, 200, n, k)};
+        Launch launch = of.launch();
+        launch.grid = {2};
+        const auto c =
+            testing_gemm::run(kernels::gemm(of.product.options), target_of("sm_90a"), launch);
+        int saturated = 0;
+        const auto expected = [&](int i, int j) {
+          const double out = of.expected(i, j);
+          saturated += std::fabs(out) >= 127;
+          return out;
+        };
+        EXPECT_EQ(of.product.wrong(c, expected), 0);
+        EXPECT_GT(saturated, 0);
+        EXPECT_LT(saturated, 190 * n);
+      }
+}
+
 // The first multiplies by mma.sync.
 TEST(GemmPingPong, OnOtherTargets) {
   for (const char* target : {"sm_80", "sm_89", "sm_90"}) {

@@ -186,15 +186,15 @@ class Builder {
 
   /// A body for each warpgroup: divides the CTA (inside roles(): the consumers) into groups of 128
   /// threads. `body(w)` is described for w = 0, 1, ... and runs on warpgroup w alone, where
-  /// thread(), warp(), copy() and barrier() refer to those 128 threads. A pipeline in the body is
+  /// thread(), warp(), copy() and barrier() refer to those 128 threads. A pipeline() in the body is
   /// that warpgroup's and needs its own ring. Declare memory outside. A tiled MMA has as many
   /// Tile::products as there are warpgroups, one for each body.
   ///   const Tile tile{.m = 64, .n = 256, .k = 64, .warps_m = 4, .warps_n = 1, .products = 2};
   ///   ...
-  ///   k.roles([&] {                                               // ping-pong
+  ///   k.roles([&] {
   ///     k.warpgroups([&](int w) {
   ///       auto sum = mma.accumulator();
-  ///       k.in_turn([&] { k.pipeline(stages, steps, fill(w), use(w, sum)); });
+  ///       k.ping_pong(stages, steps, fill(w), use(sum));
   ///       k.store(C.tile(64, 256, 2 * k.block_y() + w, k.block_x()), sum);  // beside the other's
   ///     });                                                                // products
   ///   });
@@ -203,6 +203,21 @@ class Builder {
   /// the order of their numbers and then from the first one again, so that each warpgroup must come
   /// here as often as the next. What one wrote to memory is visible to the next. From sm_80 on.
   void in_turn(const std::function<void()>& body, Here at = Here::current());
+  /// The mainloop of a ping-pong kernel: a pipeline() that the warpgroups run in turn, on one ring.
+  /// A call in the body of warpgroups(), inside roles(), is a turn. Producers fill the ring for the
+  /// turns in their order, so that the next turn's first stages arrive during this one. A turn
+  /// passes on once its last product has been issued: the tensor cores have work while this
+  /// warpgroup waits for its accumulators and stores them.
+  ///
+  /// It pays where storing takes a good part of a tile's time: a large C and a short k. Where k is
+  /// long, let the warpgroups compute one larger tile together, which reads less.
+  ///
+  /// Turns follow one another as those of in_turn(). They may differ in `count`, 0 included. All
+  /// warpgroups, of which there are at least two, have as many calls in their bodies, with as many
+  /// stages, and fill them by the same means (TMA, copies of threads). From sm_80 on: mbarriers
+  /// (PTX ISA 9.7.13.15) pass on the turn and the position in the ring. The example above shows it.
+  void ping_pong(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
+                 const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
 
   /// The tile (row, column) of an m x n result that this CTA computes, from blockIdx.x: groups of
   /// `group` tile rows are visited column by column, so that concurrent CTAs share operands in L2.
