@@ -154,6 +154,7 @@ void Builder::griddepcontrol_wait(Here at) {
   state_->at(at);
   if (!target_has(*state_, isa::Opcode::griddepcontrol)) return;
   if (detail::divides_fill(*state_)) return;
+  detail::mark_prologue(*state_);
   detail::assembled(*state_, "griddepcontrol.wait;", {}, {}, Effect::any);
 }
 void Builder::griddepcontrol_launch_dependents(Here at) {

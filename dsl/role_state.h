@@ -69,6 +69,7 @@ struct RoleState {
   bool in_stage = false;                      // inside a fill or use callback
   std::size_t fill_depth = 0;       // nesting of loops and conditions where the filling begins
   std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
+  int prologue = -1;                // see mark_prologue()
   int begin = -1;                   // the mark where the role's code begins
   std::vector<RolePipeline> pipelines;
   std::size_t next = 0;  // the next pipeline that this role reaches

@@ -324,6 +324,11 @@ void init_barriers(KernelState& state) {
 
 }  // namespace
 
+void mark_prologue(KernelState& state) {
+  const bool possible = state.roles.current == Role::all && state.flights.depth() == 0;
+  if (possible && state.roles.prologue < 0) state.roles.prologue = state.f().mark();
+}
+
 bool divides_fill(KernelState& state) {
   if (state.roles.current == Role::consumer) state.roles.consumers_wait = true;
   if (state.roles.current != Role::producer || !state.roles.in_stage) return false;
@@ -402,7 +407,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
                                state.config.options.block, 32 * state.config.options.producers),
                    "two mbarriers per pipeline stage, full and empty");
   codegen::FunctionBuilder& f = state.f();
-  const int before = f.mark();
+  detail::mark_prologue(state);
   f.barrier();
   const Scalar computes = thread_index(state) < state.config.options.block;
   int all_filled = -1;  // where producers have started all copies
@@ -426,7 +431,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   };
   f.if_else(
       state.value(computes), [&] { run(Role::consumer); }, [&] { run(Role::producer); });
-  f.at_mark(before, [&] {
+  f.at_mark(state.roles.prologue, [&] {
     detail::prefetch_maps(state);
     detail::init_barriers(state);
   });

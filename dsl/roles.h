@@ -66,6 +66,10 @@ void with_eviction(Builder& k, codegen::Eviction eviction, const std::function<v
 /// whose consumers store once all of its pipelines have ended.
 void stage_stores_in(const Ring& ring);
 
+/// Where roles() initializes mbarriers and prefetches tensor maps, if nothing has marked it yet: at
+/// the first griddepcontrol_wait() outside of loops and conditions, or at roles().
+void mark_prologue(KernelState& state);
+
 /// griddepcontrol_wait() in a fill callback of producers divides it, where consumers wait, too:
 /// copies before it are issued ahead, for all stages that are free at first, and only those after
 /// it wait. False anywhere else.

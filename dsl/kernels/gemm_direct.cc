@@ -360,7 +360,9 @@ bool direct_takes(const Gemm& options, const Target& target) {
 }
 
 void describe_direct(Builder& k, const Gemm& options) {
-  if (is_possible(k, options)) Direct(k, options).describe();
+  if (!is_possible(k, options)) return;
+  follow_previous_launch(k);
+  Direct(k, options).describe();
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels::detail

@@ -125,6 +125,10 @@ int clustered_multiprocessors(int multiprocessors, int cluster) {
   return static_cast<int>(std::max<std::int64_t>(room / cluster, 1)) * cluster;
 }
 
+void follow_previous_launch(Builder& k) {
+  if (k.target().arch.sm >= 90) k.griddepcontrol_wait();
+}
+
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple) {
   return options.batched ? k.param(name, s64, multiple) : Scalar(0);
 }
@@ -264,6 +268,7 @@ void GemmTiles::part_by_rank(const Operands& operands) {
   const int parts = tartan::detail::takers_among(splits, std::max(sum.across(), 1));
   const WarpTile total = reduce_scatter(sum, parts);
   const auto store = [&, row = row, col = col] {
+    release_next_launch();
     finisher_->store(total, tile_, row, col, {parts, rank});
   };
   if (parts < splits) k_.when(rank < parts, store);
@@ -281,17 +286,30 @@ void GemmTiles::tiles_in_turn(const std::function<void(Scalar row, Scalar col)>&
   k_.each_tile(m_, n_, tile_, tile, options_.group);
 }
 
+// Few k-tiles: the next launch may begin beside this one's epilogue. Where CTAs run longer, they
+// end at different times, so that those of the next launch would begin in an order in which
+// neighbours read fewer lines together (docs/performance.md).
+void GemmTiles::release_next_launch() {
+  constexpr int few = 16;
+  if (!options_.persistent && k_.target().arch.sm >= 90 && steps_.constant().value_or(few) < few)
+    k_.griddepcontrol_launch_dependents();
+}
+
 void GemmTiles::compute(const Operands& operands) {
   if (!possible_) return;
   const auto whole_tile = [&](const Scalar& row, const Scalar& col) {
     existing_tile(
         row, col,
         [&](const Scalar& r, const Scalar& c) { return multiply(operands, r, c, 0, steps_); },
-        [&](const WarpTile& sum) { finisher_->store(sum, tile_, row, col); });
+        [&](const WarpTile& sum) {
+          release_next_launch();
+          finisher_->store(sum, tile_, row, col);
+        });
   };
   // The launch of gemm_sum() may begin; it waits for the end of this one.
   if ((options_.splits > 1 || options_.stream_blocks) && k_.target().arch.sm >= 90)
     k_.griddepcontrol_launch_dependents();
+  follow_previous_launch(k_);
   k_.roles([&] {
     if (options_.stream_blocks)
       return k_.stream_tiles(

@@ -44,6 +44,11 @@ int nearest_multiple(int size, int by);
 /// persistent kernel take twice as long.
 int clustered_multiprocessors(int multiprocessors, int cluster);
 
+/// What a kernel does in front of roles(), before it reads or writes global memory: as a
+/// programmatic dependent launch it waits here for the end of the launch in front of it, beside
+/// which all that comes before runs. Before sm_90 nothing.
+void follow_previous_launch(Builder& k);
+
 /// The stride of a batch's matrices, a parameter of the kernel; nothing without batches.
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple);
 
@@ -95,6 +100,7 @@ class GemmTiles {
   void part_of_tile(const Operands& operands, const TileWork& work);
   void part_by_y(const Operands& operands, const Scalar& row, const Scalar& col);
   void part_by_rank(const Operands& operands);
+  void release_next_launch();
 
   bool possible_ = false;
   Builder& k_;

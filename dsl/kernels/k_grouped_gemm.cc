@@ -61,6 +61,7 @@ class Products {
   }
 
   void compute() {
+    detail::follow_previous_launch(k_);
     k_.roles([&] { each_group(); });
   }
 

@@ -49,6 +49,7 @@ class Products {
   }
 
   void compute() {
+    detail::follow_previous_launch(k_);
     k_.roles([&] {
       switch (options_.grouping) {
         case Grouping::none: return dense();

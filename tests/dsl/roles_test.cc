@@ -192,6 +192,27 @@ TEST_P(Roles, CopiesBeforeTheWaitRunAhead) {
       }
 }
 
+// In front of roles() all threads wait, when their mbarriers have been initialized.
+TEST_P(Roles, MbarriersAreInitializedBeforeTheWait) {
+  const Body body = [](Parts& p) {
+    p.k.griddepcontrol_wait();
+    p.k.roles([&] {
+      p.k.pipeline(
+          2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+      p.k.store(p.c, p.sum);
+    });
+  };
+  EXPECT_EQ(run(2 * size, body), expected(2 * size, 0, 2 * size));
+  const std::string ptx = compile(product(2 * size, body), target_of(GetParam()))->ptx;
+  const auto wait = ptx.find("griddepcontrol.wait");
+  if (std::string_view(GetParam()) != "sm_90a") {
+    EXPECT_EQ(wait, std::string::npos);
+    return;
+  }
+  EXPECT_LT(ptx.rfind("mbarrier.init"), wait);
+  EXPECT_LT(wait, ptx.find("mbarrier.try_wait"));
+}
+
 // Statements before the wait run with the early copies alone: late ones that need their results are
 // refused, whether they take them as coordinates or as conditions.
 TEST_P(Roles, ResultsDoNotCrossTheWait) {

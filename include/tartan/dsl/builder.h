@@ -415,9 +415,9 @@ class Builder {
   /// True in one lane of the warp, which all lanes must reach: elect.sync from sm_90 on, lane 0
   /// before.
   Scalar elect(Here at = Here::current());
-  /// Programmatic dependent launch (PTX ISA 9.7.13.13): waits for the grids that this one depends
-  /// on; lets dependents start. Before sm_90 both do nothing. In fill(), where consumers have
-  /// waited, too, it divides the callback: what it copies before runs ahead (docs/kernels.md).
+  /// Programmatic dependent launch (PTX ISA 9.7.13.13): waits for the grids in front of this one;
+  /// lets the next start. Before sm_90 both do nothing. In front of roles(): for all threads, behind
+  /// their mbarriers' initialization. In fill(), where consumers wait too, see docs/kernels.md.
   void griddepcontrol_wait(Here at = Here::current());
   void griddepcontrol_launch_dependents(Here at = Here::current());
   /// Named barriers, of `threads` threads in whole warps that wait or arrive; arrive() does not

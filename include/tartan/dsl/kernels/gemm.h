@@ -156,6 +156,8 @@ struct Gemm {
     return splits * tiles(rows, cols) * tile.m * tile.n;
   }
 };
+/// Its launch may be Launch::programmatic from sm_90 on: it waits for the launch in front of it
+/// before it reads or writes global memory, and begins beside the end of that one.
 Kernel gemm(const Gemm& options);
 
 /// `options` with the tile, warps, stages and producers that should be the fastest for such sizes

@@ -57,6 +57,7 @@ struct KGroupedGemm {
   /// multiprocessors, as with Gemm::persistent_blocks().
   unsigned grid_x(int rows, int cols, int groups, int multiprocessors) const;
 };
+/// Its launch may be Launch::programmatic, as gemm()'s.
 Kernel k_grouped_gemm(const KGroupedGemm& options);
 
 /// `options` with the tile, stages and cluster that should be the fastest for such sizes on a GPU

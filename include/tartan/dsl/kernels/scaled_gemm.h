@@ -67,6 +67,7 @@ struct ScaledGemm {
   /// of masked rows.
   unsigned grid_x(int rows, int cols, int multiprocessors, int groups = 1) const;
 };
+/// Its launch may be Launch::programmatic, as gemm()'s.
 Kernel scaled_gemm(const ScaledGemm& options);
 
 /// `options` with the tile, stages and cluster that should be the fastest for such sizes on a GPU

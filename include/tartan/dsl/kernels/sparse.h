@@ -35,6 +35,7 @@ Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type
 /// `multiple`, and stride_metadata follows stride_c: words, in multiples of four. With producers,
 /// sm_90a uses wgmma where gemm() does; TMA loads A if its leading dimension is a multiple of 16
 /// bytes.
+/// Its launch may be Launch::programmatic, as gemm()'s.
 Kernel sparse_gemm(const Gemm& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels
