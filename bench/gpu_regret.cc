@@ -134,6 +134,8 @@ void add_options(CLI::App& app, Words& words) {
                  "these at the same time");
   app.add_option("--target", words.target,
                  "Compiles for it, such as sm_80 for cp.async and mma.sync; default: the device's");
+  app.add_flag("--alone", words.race.alone,
+               "Kernels begin when the launch in front has ended, not beside its end");
   app.add_option("--device", words.device, "cuda or emulator")->capture_default_str();
   app.add_option("--json", words.json, "The file of the results")->capture_default_str();
 }

@@ -266,6 +266,8 @@ int main(int argc, char** argv) {
   app.add_option("--only-load", words.only_load,
                  "I/N: load every N-th kernel, which fills the caches, and end; run N of "
                  "these at the same time");
+  app.add_flag("--alone", words.race.alone,
+               "Kernels begin when the launch in front has ended, not beside its end");
   app.add_option("--device", words.device, "cuda or emulator")->capture_default_str();
   app.add_option("--json", words.json, "The file of the results")->capture_default_str();
   app.add_option("--table", words.table, "Print the table of this result instead; needs no GPU");

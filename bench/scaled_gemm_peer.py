@@ -17,6 +17,7 @@ import argparse
 import concurrent.futures
 import ctypes
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -152,8 +153,21 @@ class Driver:
         return storage, place
 
 
-def own_launch(torch, driver, folder, launch, tensors, groups):
-    """A function that launches the kernel on PyTorch's current stream."""
+class LaunchAttribute(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_int * 16)]
+
+
+class LaunchConfig(ctypes.Structure):
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("dynamic_shared", ctypes.c_uint),
+                ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(LaunchAttribute)), ("count", ctypes.c_uint)]
+
+
+PROGRAMMATIC = LaunchAttribute(6, 0, (ctypes.c_int * 16)(1))  # may begin before the launch in front of it ends
+
+
+def own_launch(torch, driver, folder, launch, tensors, groups, alone=False):
+    """A function that launches the kernel on PyTorch's current stream. `alone`: it begins when the launch in front
+    has ended, not beside its end."""
     manifest = json.loads((folder / f"{launch['file']}.json").read_text())
     ptx = (folder / manifest["ptx"]).read_bytes() + b"\0"
     function = driver.function(ptx, manifest["kernel"], manifest.get("dynamic_shared", 0))
@@ -169,12 +183,12 @@ def own_launch(torch, driver, folder, launch, tensors, groups):
         keep.append(storage)
         places.append(place)
     pointers = (ctypes.c_void_p * len(places))(*places)
-    x = manifest["grid"][0]
-    numbers = [ctypes.c_uint(each) for each in (x, 1, 1, manifest["block"][0], 1, 1, manifest.get("dynamic_shared", 0))]
+    config = LaunchConfig((manifest["grid"][0], 1, 1), (manifest["block"][0], 1, 1), manifest.get("dynamic_shared", 0),
+                          None, ctypes.pointer(PROGRAMMATIC), 0 if alone else 1)
 
     def run(keep=keep):
-        driver.call("cuLaunchKernel", function, *numbers, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream),
-                    pointers, None)
+        config.stream = torch.cuda.current_stream().cuda_stream
+        driver.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
 
     return run
 
@@ -248,7 +262,7 @@ def graph_of(torch, runs):
 failed = []  # kernels of ours whose results were wrong
 
 
-def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, draw=0):
+def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, ways, draw=0):
     """Ratios of each configuration."""
     rest = next(each[1:] for each in cases() if each[0] == name)
     small = rest[0] == "none" and rest[2] <= 128
@@ -259,16 +273,17 @@ def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, dra
     first = problems[0]
     first.peer()
     runs = {"DeepGEMM": [each.peer for each in problems]}
-    for launch in launches:
-        own = [own_launch(torch, driver, folder, launch, each.tensors, each.groups) for each in problems]
+    for launch, way in itertools.product(launches, ways):
+        key = f"{launch['config']} {way}".strip()
+        own = [own_launch(torch, driver, folder, launch, each.tensors, each.groups, bool(way)) for each in problems]
         first.tensors["C"].fill_(float("nan"))
         own[0]()
         torch.cuda.synchronize()
         wrong = first.wrong(torch, deep_gemm)
         if wrong:
-            print(f"{name}, {launch['config']}: WRONG: {wrong}")
-            failed.append(f"{name}: {launch['config'] or 'tuned'}")
-        runs[launch["config"]] = own
+            print(f"{name}, {key}: WRONG: {wrong}")
+            failed.append(f"{name}: {key}")
+        runs[key] = own
     count = copies if small else 6
     graphs = {key: graph_of(torch, each if small else each * count) for key, each in runs.items()}
     times = {key: [] for key in runs}
@@ -314,6 +329,8 @@ def main():
     parser.add_argument("--case", default="", help="only cases with this text in their names")
     parser.add_argument("--peer", default="p", help="the folder with deep_gemm/ and tests/")
     parser.add_argument("--draws", type=int, default=1, help="of the rows of masked groups; default: 1")
+    parser.add_argument("--alone", action="store_true",
+                        help="measure launches of ours, too, that begin when the one in front has ended")
     parser.add_argument("--seconds", type=float, default=2, help="time for each case")
     options = parser.parse_args()
     if options.emit:
@@ -331,7 +348,8 @@ def main():
     warm(torch, deep_gemm, test_core, names)
     for name in names:
         arguments = (torch, deep_gemm, test_core, Driver(), options.folder, name,
-                     [each for each in launches if each["case"] == name], options.seconds)
+                     [each for each in launches if each["case"] == name], options.seconds,
+                     ["", "alone"] if options.alone else [""])
         if options.draws > 1 and name.startswith("masked"):
             measure_draws(options.draws, *arguments)
         else:

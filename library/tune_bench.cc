@@ -242,7 +242,7 @@ Result<DeviceBench::Step> DeviceBench::step(const Kernel& kernel, Dim3 grid, con
            {.grid = grid,
             .block = {static_cast<std::uint32_t>(compiled.block)},
             .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared),
-            .programmatic = sum && compiled.target.arch.sm >= 90},
+            .programmatic = compiled.target.arch.sm >= 90},
            {}};
   for (std::size_t set = 0; set < sets_; ++set) {
     Arguments arguments;

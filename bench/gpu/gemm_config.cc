@@ -48,6 +48,8 @@ constexpr Option options[] = {
     {"group", [](Config& c, int value) { c.gemm.group = value; },
      "=N rows of tiles that are walked together"},
     {"sparse", [](Config& c, int) { c.sparse = true; }, " A is compressed; with --sparse"},
+    {"alone", [](Config& c, int) { c.alone = true; },
+     " launches begin when the one in front has ended, not beside its end"},
     {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
 };
 

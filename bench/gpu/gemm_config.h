@@ -38,6 +38,7 @@ struct Config {
   int blocks = 0;        // of a persistent kernel; 0: one per SM
   bool dynamic = false;  // sizes are parameters
   bool sparse = false;   // A is compressed
+  bool alone = false;    // launches begin when the one in front has ended, not beside its end
   bool tuned = false;    // as kernels::tuned() chooses
   std::string text;
 };

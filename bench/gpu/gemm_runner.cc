@@ -60,6 +60,7 @@ Result<GemmRunner> GemmRunner::make(Session& session, const Config& config, cons
                            config.sparse ? kernels::sparse_gemm(options) : kernels::gemm(options),
                            grid_of(config, product, found ? found : usual_multiprocessors));
   if (!gemm) return gemm.diags();
+  if (!config.alone) gemm->overlap();
   GemmRunner out(std::move(*gemm));
   if (auto status = out.add_sum(session, config, product); !status) return status.diags();
   for (std::size_t set = 0; set < matrices.sets(); ++set)

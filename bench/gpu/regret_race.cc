@@ -122,17 +122,17 @@ void RegretRace::add(RegretKernel& kernel) {
     if (bits(product.c) == 8) second.add(alpha_);
     prepared->second.push_back(must(arguments_of(kernel.sum_compiled, second)));
   }
-  const auto launch_of = [](const Compiled& compiled, Dim3 grid) {
+  const auto launch_of = [](const Compiled& compiled, Dim3 grid, bool alone = false) {
     return tartan::Launch{.grid = grid,
                           .block = {static_cast<unsigned>(compiled.block)},
-                          .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared)};
+                          .dynamic_shared = static_cast<unsigned>(compiled.dynamic_shared),
+                          .programmatic = !alone && compiled.target.arch.sm >= 90};
   };
   const int found = session_.driver.multiprocessors();
-  prepared->gemm = launch_of(kernel.compiled, grid_of(kernel.config, product, found ? found : 132));
-  if (partial) {
+  prepared->gemm = launch_of(kernel.compiled, grid_of(kernel.config, product, found ? found : 132),
+                             options_.alone);
+  if (partial)
     prepared->sum = launch_of(kernel.sum_compiled, {sum_blocks_of(kernel.config, product)});
-    prepared->sum.programmatic = kernel.sum_compiled.target.arch.sm >= 90;
-  }
   enter(kernel.config.text, false, [this, &kernel, prepared](std::size_t set) {
     auto status = kernel.kernel->launch(prepared->gemm, prepared->first[set], &session_.stream);
     if (status && kernel.has_sum())

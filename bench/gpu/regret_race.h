@@ -53,6 +53,7 @@ struct RaceOptions {
   int finalists = 12;     // configurations in it
   int proposals = 8;      // of cuBLASLt
   double hopeless = 1.5;  // times the best: measured once, roughly
+  bool alone = false;     // kernels begin when the launch in front has ended, not beside its end
 };
 
 /// What was measured: microseconds per product.
