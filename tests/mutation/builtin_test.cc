@@ -143,6 +143,14 @@ std::vector<Subject> products() {
                              }),
                         "sm_90a", {{64, 64, 912}, {64, 64, 2320}}));
   out.push_back(sum("splits", with(plain, [](Gemm& g) { g.splits = 2; }), {40, 24, 64}));
+  const auto splits = [](Gemm& g) { g.cluster_splits = 2; };
+  out.push_back(product("cluster_splits", with(Gemm{.tile = small}, splits), "sm_90",
+                        {{72, 80, 200}, {64, 64, 8}}));
+  out.push_back(product("sm_90a_cluster_splits", with(hopper, splits), "sm_90a",
+                        {{72, 80, 392}, {64, 64, 2320}}));
+  out.push_back(product("ping_pong",
+                        with(hopper, [](Gemm& g) { g.tile.products = 2, g.persistent = true; }),
+                        "sm_90a", {{200, 136, 392}, {64, 64, 1160}}, 2));
   return out;
 }
 
@@ -297,7 +305,9 @@ std::vector<Subject> scaled_products() {
              {{200, 72, 400}}),
       scaled("masked", {.grouping = Grouping::masked, .tile = wide, .stages = 2}, {{100, 72, 400}}),
       along_k("adds", {.accumulate = true, .tile = wide, .stages = 2}, 72, 72),
-      along_k("cluster", {.tile = two, .stages = 2, .cluster = 2}, 136, 104)};
+      along_k("cluster", {.tile = two, .stages = 2, .cluster = 2}, 136, 104),
+      scaled("cluster_splits", {.tile = wide, .stages = 2, .cluster_splits = 2},
+             {{72, 72, 656}, {64, 136, 16}, {64, 32, 4640}})};
 }
 
 Subject block_scaled() {
@@ -389,8 +399,8 @@ TEST(MutationOfBuiltin, Lessons) { soak(lessons(), "lessons.txt"); }
 
 // ---- All schedules.
 
-/// Stream-K, its sum, split-K with TMA or in a cluster, A and B swapped, a persistent cluster: what
-/// has no mutants of its own.
+/// Stream-K, its sum, split-K with TMA, A and B swapped, a persistent cluster: what has no mutants
+/// of its own.
 std::vector<Subject> more_products() {
   const Tile small{.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2};
   const Tile wide{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
@@ -412,10 +422,6 @@ std::vector<Subject> more_products() {
   out.push_back(product("cluster_columns",
                         with(hopper, [](Gemm& g) { g.cluster = g.cluster_columns = 2; }), "sm_90a",
                         {{72, 80, 136}}));
-  const auto splits = [](Gemm& g) { g.cluster_splits = 2; };
-  out.push_back(product("cluster_splits", with(Gemm{.tile = small}, splits), "sm_90",
-                        {{72, 80, 200}, {64, 64, 8}}));
-  out.push_back(product("sm_90a_cluster_splits", with(hopper, splits), "sm_90a", {{72, 80, 392}}));
   const Gemm direct{.multiple = 1,
                     .multiple_c = 1,
                     .tile = {.m = 2, .n = 8, .k = 0, .warps_m = 1, .warps_n = 2, .warps_k = 2},
@@ -440,9 +446,6 @@ TEST(SchedulesOfBuiltin, OneRunDecidesOthers) {
 
 TEST(SchedulesOfBuiltin, OneRunDecidesScaled) {
   for (const Subject& each : scaled_products()) expect_decided(each);
-  const Tile wide{.m = 64, .n = 32, .k = 128, .warps_m = 4, .warps_n = 1};
-  expect_decided(scaled("cluster_splits", {.tile = wide, .stages = 2, .cluster_splits = 2},
-                        {{72, 72, 656}, {64, 136, 16}}));
 }
 
 TEST(SchedulesOfBuiltin, OneRunDecidesLessons) {
