@@ -208,6 +208,41 @@ Kernel batched(Mutator& m) {
   });
 }
 
+// Two warpgroups multiply in turn, with a k-tile less for the second one; pairs of tiles.
+Kernel in_ping_pong(Mutator& m) {
+  return kernel("in_ping_pong", {.block = m(256), .producers = m(4)}, [&m](Builder& k) {
+    const Tile tile{
+        .m = m(64), .n = m(64), .k = m(32), .warps_m = m(4), .warps_n = m(1), .products = m(2)};
+    auto A = k.global("A", m(f16), row_major(m(200), m(96)));
+    auto B = k.global("B", m(f16), col_major(m(96), m(64)));
+    auto C = k.global("C", m(f32), row_major(m(200), m(64)));
+    auto mma = k.tiled_mma(k.best_mma(m(f16), m(f16), m(f32)), tile);
+    auto sA = k.shared("sA", m(f16), mma.shared_a(m(3))),
+         sB = k.shared("sB", m(f16), mma.shared_b(m(3)));
+    const auto body = [&](int w, const Scalar& pair) {
+      const Scalar row = m(k, pair) * m(2) + w;
+      auto sum = mma.accumulator();
+      const auto fill = [&](Scalar t, Scalar stage) {
+        m.steps(k, {[&] { k.copy(A.tile(m(64), m(32), m(k, row), m(k, t)), sA[m(k, stage)]); },
+                    [&] { k.copy(B.tile(m(32), m(64), t, 0), m.of(sB, sA)[stage]); }});
+      };
+      const auto use = [&](Scalar, Scalar stage) {
+        auto [a, b] = m.pair(sA[stage], sB[m(k, stage)]);
+        sum = mma(sum, a, b);
+      };
+      m.steps(k, {[&] { k.ping_pong(w ? m(3) : m(3), w ? m(2) : m(3), fill, use); },
+                  [&] { k.store(m.of(C, A).tile(m(64), m(64), m(k, row), 0), sum); }});
+    };
+    m.steps(k, {[&] {
+              k.roles([&] {
+                k.loop(m(0), m(2), m(1), [&](Scalar pair) {
+                  m.steps(k, {[&] { k.warpgroups([&](int w) { body(w, pair); }); }});
+                });
+              });
+            }});
+  });
+}
+
 }  // namespace
 
 std::vector<MutatedProgram> mutated_products() {
@@ -267,6 +302,18 @@ std::vector<MutatedProgram> mutated_products() {
                  {},
                  s32,
                  both});
+  const std::vector<int> p = whole(200 * 96, 1), r = whole(64 * 96, 2);
+  std::vector<int> shorter = p;  // odd tiles of 64 rows have two k-tiles of three
+  for (int i = 0; i < 200; ++i)
+    if (i / 64 % 2) std::fill_n(shorter.begin() + i * 96 + 64, 32, 0);
+  out.push_back({"in_ping_pong",
+                 {"sm_90a", "sm_80"},
+                 in_ping_pong,
+                 {},
+                 {encode(f16, p), encode(f16, r), zeros(f32, 200 * 64)},
+                 {},
+                 f32,
+                 product(200, 64, 96, shorter, r)});
   return out;
 }
 
