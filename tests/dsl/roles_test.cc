@@ -1,113 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unusual products with producers and consumers: correct, or rejected at the C++ line. On sm_90a by
 // wgmma and TMA, on sm_80 by mma.sync and cp.async.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <string>
-
-#include "tartan/tartan.h"
-#include "tests/support/engine.h"
-#include "tests/support/numbers.h"
+#include "tests/dsl/roles_testing.h"
 
 namespace tartan {
 namespace {
 
-constexpr int size = 64;
+using namespace roles_testing;
 
-int element_a(int i) { return i * 7 % 13 - 6; }
-int element_b(int i) { return i * 5 % 7 - 3; }
-
-// The kernel around a test's body: C = A * B with tiles of 64 x 64 x 64, rings of two stages.
-struct Parts {
-  Builder& k;
-  TiledMma mma;
-  Global a, b, c;
-  Ring sa, sb;
-  Accumulator sum;
-
-  void add(const Scalar& stage) { sum = mma(sum, sa[stage], sb[stage]); }
-  void fill(const Scalar& t, const Scalar& stage) {
-    k.copy(a.tile(size, size, 0, t), sa[stage]);
-    k.copy(b.tile(size, size, t, 0), sb[stage]);
-  }
-};
-using Body = std::function<void(Parts&)>;
-
-Kernel product(int depth, const Body& body, int producers = 4) {
-  return kernel("product", {.block = 128, .producers = producers}, [=](Builder& k) {
-    const Tile tile{.m = size, .n = size, .k = size, .warps_m = 4, .warps_n = 1};
-    auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
-    auto a = k.global("A", f16, row_major(size, depth)),
-         b = k.global("B", f16, col_major(depth, size)),
-         c = k.global("C", f32, row_major(size, size));
-    auto sa = k.shared("sA", f16, mma.shared_a(2)), sb = k.shared("sB", f16, mma.shared_b(2));
-    Parts parts{k, mma, a, b, c, sa, sb, mma.accumulator()};
-    body(parts);
-  });
-}
-
-Target target_of(const char* name) {
-  Target target = *Target::parse(name);
-  target.ptx = newest_version;
-  return target;
-}
-
-class Roles : public testing::TestWithParam<const char*> {
- protected:
-  // The contents of C, which held sevens before. A is four matrices long.
-  std::vector<double> run(int depth, const Body& body) {
-    const auto compiled = compile(product(depth, body), target_of(GetParam()));
-    EXPECT_TRUE(compiled) << compiled.diags().text();
-    if (!compiled) return {};
-    Device device = test::open_engine({.max_steps = 3'000'000});
-    LoadedKernel kernel = *device.load(compiled->ptx)->kernel("product");
-    const auto buffer = [&](Type type, int count, auto element) {
-      std::vector<int> values;
-      for (int i = 0; i < count; ++i) values.push_back(element(i));
-      const auto bytes = testing_numbers::encode(type, values);
-      Buffer out = *device.allocate(bytes.size());
-      EXPECT_TRUE(out.write(bytes));
-      return out;
-    };
-    const Buffer a = buffer(f16, 4 * size * depth, element_a),
-                 b = buffer(f16, depth * size, element_b),
-                 c = buffer(f32, size * size, [](int) { return 7; });
-    const auto started = launch(kernel, *compiled, {}, Arguments().add(a).add(b).add(c));
-    EXPECT_TRUE(started) << started.diags().text();
-    const auto done = device.synchronize();
-    EXPECT_TRUE(done) << done.diags().text();
-    for (const Finding& finding : device.findings())
-      ADD_FAILURE() << finding.id << ": " << finding.message;
-    return testing_numbers::decode(f32, *c.read_all<std::byte>());
-  }
-
-  // The sum over columns [first, last) of A, starting at element `from`.
-  static std::vector<double> expected(int depth, int first, int last,
-                                      std::initializer_list<int> from = {0}) {
-    std::vector<double> out;
-    for (int i = 0; i < size; ++i)
-      for (int j = 0; j < size; ++j) {
-        int sum = 0;
-        for (const int begin : from)
-          for (int q = first; q < last; ++q)
-            sum += element_a(begin + i * depth + q) * element_b(j * depth + q);
-        out.push_back(sum);
-      }
-    return out;
-  }
-
-  std::string refusal(int depth, const Body& body, int producers = 4) {
-    const auto compiled = compile(product(depth, body, producers), target_of(GetParam()));
-    return compiled ? "" : compiled.diags().text();
-  }
-  void expect_refused(const Body& body, std::string_view part, std::string_view id) {
-    const std::string text = refusal(2 * size, body);
-    EXPECT_NE(text.find(part), std::string::npos) << text;
-    EXPECT_NE(text.find(id), std::string::npos) << text;
-    EXPECT_NE(text.find("roles_test.cc"), std::string::npos) << text;
-  }
-};
+class Roles : public RolesTest {};
 
 // What consumers keep in shared memory, once for each pass over it, is none of the producers' work.
 TEST_P(Roles, ConsumersWriteSharedMemory) {
@@ -148,7 +49,7 @@ TEST_P(Roles, EveryLineIsTheUsers) {
   ASSERT_TRUE(compiled) << compiled.diags().text();
   for (std::size_t at = 0; (at = compiled->ptx.find("\t.file\t", at)) != std::string::npos; ++at) {
     const std::string line = compiled->ptx.substr(at, compiled->ptx.find('\n', at) - at);
-    EXPECT_NE(line.find("roles_test.cc"), std::string::npos) << line;
+    EXPECT_NE(line.find("tests/dsl/roles_test"), std::string::npos) << line;
   }
 }
 
@@ -161,95 +62,6 @@ TEST_P(Roles, SumAllStages) {
     });
   });
   EXPECT_EQ(got, expected(3 * size, 0, 3 * size));
-}
-
-// What is filled before griddepcontrol_wait() runs ahead, what comes after it follows, whether TMA
-// or threads copy either; again when the pipeline runs a second time, with any number of k-tiles.
-TEST_P(Roles, CopiesBeforeTheWaitRunAhead) {
-  for (const int tiles : {1, 2, 5})
-    for (const bool early_by_threads : {false, true})
-      for (const bool late_by_threads : {false, true}) {
-        const auto got = run(tiles * size, [=](Parts& p) {
-          const auto copy = [&](bool by_threads, const Scalar& t, const auto& body) {
-            if (by_threads) p.k.when(t < 100, body);
-            else body();
-          };
-          const auto fill = [&](Scalar t, Scalar s) {
-            copy(early_by_threads, t, [&] { p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]); });
-            p.k.griddepcontrol_wait();
-            copy(late_by_threads, t, [&] { p.k.copy(p.a.tile(size, size, 0, t), p.sa[s]); });
-          };
-          p.k.roles([&] {
-            p.k.griddepcontrol_wait();
-            p.k.loop(0, 2, 1, [&](Scalar) {
-              p.k.pipeline(2, tiles, fill, [&](Scalar, Scalar s) { p.add(s); });
-            });
-            p.k.store(p.c, p.sum);
-          });
-        });
-        EXPECT_EQ(got, expected(tiles * size, 0, tiles * size, {0, 0}))
-            << tiles << early_by_threads << late_by_threads;
-      }
-}
-
-// In front of roles() all threads wait, when their mbarriers have been initialized.
-TEST_P(Roles, MbarriersAreInitializedBeforeTheWait) {
-  const Body body = [](Parts& p) {
-    p.k.griddepcontrol_wait();
-    p.k.roles([&] {
-      p.k.pipeline(
-          2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
-      p.k.store(p.c, p.sum);
-    });
-  };
-  EXPECT_EQ(run(2 * size, body), expected(2 * size, 0, 2 * size));
-  const std::string ptx = compile(product(2 * size, body), target_of(GetParam()))->ptx;
-  const auto wait = ptx.find("griddepcontrol.wait");
-  if (std::string_view(GetParam()) != "sm_90a") {
-    EXPECT_EQ(wait, std::string::npos);
-    return;
-  }
-  EXPECT_LT(ptx.rfind("mbarrier.init"), wait);
-  EXPECT_LT(wait, ptx.find("mbarrier.try_wait"));
-}
-
-// Statements before the wait run with the early copies alone: late ones that need their results are
-// refused, whether they take them as coordinates or as conditions.
-TEST_P(Roles, ResultsDoNotCrossTheWait) {
-  const auto around = [](const std::function<void(Parts&, Scalar, Scalar)>& fill) {
-    return [fill](Parts& p) {
-      p.k.roles([&] {
-        p.k.griddepcontrol_wait();
-        p.k.pipeline(
-            2, 2, [&](Scalar t, Scalar s) { fill(p, t, s); }, [&](Scalar, Scalar s) { p.add(s); });
-        p.k.store(p.c, p.sum);
-      });
-    };
-  };
-  const auto asked = [](Parts& p, const Scalar& t) {
-    return p.k.ptx("mov.b32 %0, %1;", {s32}, {p.k.convert(t, s32)})[0];
-  };
-  const auto fill = [=](bool conditional) {
-    return around([=](Parts& p, const Scalar& t, const Scalar& s) {
-      const Scalar same = asked(p, t);
-      p.k.copy(p.b.tile(size, size, same, 0), p.sb[s]);
-      p.k.griddepcontrol_wait();
-      const auto late = [&] { p.k.copy(p.a.tile(size, size, 0, conditional ? t : same), p.sa[s]); };
-      if (conditional) p.k.when(same < 2, late);
-      else late();
-    });
-  };
-  if (std::string_view(GetParam()) != "sm_90a") return;  // no others divide the callback
-  for (const bool conditional : {false, true})
-    expect_refused(fill(conditional),
-                   "copies behind griddepcontrol_wait() need a result from before it",
-                   "[wrong-role]");
-  EXPECT_EQ(run(2 * size, around([=](Parts& p, const Scalar& t, const Scalar& s) {
-                  p.k.copy(p.b.tile(size, size, asked(p, t), 0), p.sb[s]);
-                  p.k.griddepcontrol_wait();
-                  p.k.copy(p.a.tile(size, size, 0, asked(p, t)), p.sa[s]);
-                })),
-            expected(2 * size, 0, 2 * size));
 }
 
 // Outside of fill callbacks consumers alone execute statements.
@@ -499,7 +311,7 @@ TEST_P(Roles, RejectsInvalidUse) {
   expect_refused([&](Parts& p) { p.k.roles([&] { p.k.shared("late", f16, p.mma.shared_a(2)); }); },
                  "shared matrix late is declared inside roles()", "[kernel-option]");
   expect_refused([&](Parts& p) { p.k.roles([&] { once(p, 2), once(p, 2); }); },
-                 "sA is also filled by another pipeline, at roles_test.cc",
+                 "sA is also filled by another pipeline, at roles_testing.h",
                  "[unsynchronized-tile]");
   expect_refused(
       [&](Parts& p) {

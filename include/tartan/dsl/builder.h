@@ -416,7 +416,7 @@ class Builder {
   /// before.
   Scalar elect(Here at = Here::current());
   /// Programmatic dependent launch (PTX ISA 9.7.13.13): waits for the grids in front of this one;
-  /// lets the next start. Before sm_90 both do nothing. In front of roles(): for all threads, behind
+  /// lets the next start. Before sm_90 both do nothing. In front of roles(): for all threads, after
   /// their mbarriers' initialization. In fill(), where consumers wait too, see docs/kernels.md.
   void griddepcontrol_wait(Here at = Here::current());
   void griddepcontrol_launch_dependents(Here at = Here::current());
