@@ -40,12 +40,13 @@ class Pools {
   tartan::Buffer& of(tartan::Type type);
   tartan::Buffer& results();
   tartan::Buffer& parts();
+  tartan::Buffer& counters();  // zeros
 
  private:
   Session& session_;
   std::size_t bytes_;
   std::map<tartan::Type, tartan::Buffer> random_;
-  tartan::Buffer results_, parts_;
+  tartan::Buffer results_, parts_, counters_;
 };
 
 struct RaceOptions {

@@ -37,7 +37,7 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
       "m",      "n",           "k",        "multiple",  "multiple-c",    "type",      "a",
       "b",      "accumulator", "c",        "a-major",   "b-major",       "tile",      "warps",
       "stages", "promote",     "epilogue", "splits",    "stream-blocks", "producers", "cluster",
-      "group",  "bit-op",      "tuning",   "workspace", "swap",          "gpu"};
+      "group",  "bit-op",      "tuning",   "workspace", "swap",          "gpu",       "one-launch"};
   std::vector<std::string> options = sum_options;
   options.insert(options.end(), {"cluster-splits", "products", "direct", "batched", "persistent"});
   registry.add({"gemm", "GEMM in every supported type", options,

@@ -21,7 +21,7 @@ struct ProductWords {
   int stream_blocks = 0, promote = 0;
   std::optional<int> stages, producers, cluster, cluster_columns, group;
   int cluster_splits = 1, products = 1;
-  bool batched = false, persistent = false, swap = false, direct = false;
+  bool batched = false, persistent = false, swap = false, direct = false, one_launch = false;
   std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
   std::string scale = "ue8m0", kind;
   std::string tile, warps, bit_op;
