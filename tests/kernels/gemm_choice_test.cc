@@ -127,6 +127,9 @@ TEST(GemmChoice, KnownMistakes) {
   EXPECT_FALSE(wants([](Gemm& g) { g.cluster = 2; }).direct);
   // No turns where a third of a tile's rows is padding.
   EXPECT_EQ(chosen(72, 40000, 512, f16).tile.products, 1);
+  // Nor where rows begin within sectors of 32 bytes.
+  EXPECT_EQ(chosen(7000, 3000, 672, bf16).tile.products, 2);
+  EXPECT_EQ(chosen(6104, 8672, 592, Type::e4m3).tile.products, 1);
   EXPECT_EQ(chosen(16, 8192, 8192, bf16).tile.n, 16);
   EXPECT_GT(chosen(14, 512, 7936, bf16).cluster_splits, 1);
   // Rows that begin off 128-byte lines, in less than a wave of tiles: clusters share what they
