@@ -132,6 +132,11 @@ int clustered_multiprocessors(int multiprocessors, int cluster) {
   return static_cast<int>(std::max<std::int64_t>(room / cluster, 1)) * cluster;
 }
 
+void release_row(Builder& k, const Scalar& size, int tile) {
+  if (k.target().arch.sm >= 90 && size.constant().value_or(tile + 1) <= tile)
+    k.griddepcontrol_launch_dependents();
+}
+
 void follow_previous_launch(Builder& k) {
   if (k.target().arch.sm >= 90) k.griddepcontrol_wait();
 }
@@ -358,13 +363,14 @@ void GemmTiles::tiles_in_turn(const std::function<void(Scalar row, Scalar col)>&
   k_.each_tile(m_, n_, tile_, tile, options_.group);
 }
 
-// Few k-tiles: the next launch may begin beside this one's epilogue. Where CTAs run longer, they
-// end at different times, so that those of the next launch would begin in an order in which
-// neighbours read fewer lines together (docs/performance.md).
+// Of few k-tiles too: CTAs of longer products end at different times, so that those of the next
+// launch would begin in an order in which neighbours read fewer lines together.
 void GemmTiles::release_next_launch() {
   constexpr int few = 16;
-  if (!options_.persistent && k_.target().arch.sm >= 90 && steps_.constant().value_or(few) < few)
-    k_.griddepcontrol_launch_dependents();
+  if (options_.persistent) return;
+  if (k_.target().arch.sm >= 90 && steps_.constant().value_or(few) < few)
+    return k_.griddepcontrol_launch_dependents();
+  release_row(k_, m_, tile_.m), release_row(k_, n_, tile_.n);
 }
 
 void GemmTiles::compute(const Operands& operands) {

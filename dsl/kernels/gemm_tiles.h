@@ -49,6 +49,11 @@ int clustered_multiprocessors(int multiprocessors, int cluster);
 /// which all that comes before runs. Before sm_90 nothing.
 void follow_previous_launch(Builder& k);
 
+/// Lets the next launch begin beside this one's epilogue where there is one row of tiles, whose
+/// columns no other CTA reads. Elsewhere CTAs that begin when others end have other neighbours, and
+/// read fewer lines together.
+void release_row(Builder& k, const Scalar& size, int tile);
+
 /// The stride of a batch's matrices, a parameter of the kernel; nothing without batches.
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple);
 

@@ -51,11 +51,9 @@ class Products {
   void compute() {
     detail::follow_previous_launch(k_);
     k_.roles([&] {
-      switch (options_.grouping) {
-        case Grouping::none: return dense();
-        case Grouping::contiguous: return contiguous();
-        case Grouping::masked: return masked();
-      }
+      if (options_.grouping == Grouping::none) return dense();
+      if (options_.grouping == Grouping::contiguous) return contiguous();
+      masked();
     });
   }
 
@@ -104,6 +102,7 @@ class Products {
     const int parts = tartan::detail::takers_among(splits, std::max(sum.across(), 1));
     const WarpTile total = reduce_scatter(sum, parts);
     const auto store = [&] {
+      detail::release_row(k_, m_, options_.tile.m);
       k_.store(at.c.tile(options_.tile.m, options_.tile.n, at.row, at.col)
                    .tile(options_.tile.m, options_.tile.n / parts, 0, rank),
                in_type_of_c(total));
@@ -402,6 +401,7 @@ class Products {
 
   void tile(const Place& at) {
     const std::deque<Accumulator> sums = sums_of(at);
+    detail::release_row(k_, m_, options_.tile.m);
     if (!at.whole) return store(at, sums, true);
     k_.when(
         *at.whole, [&] { store(at, sums, true); }, [&] { store(at, sums, false); });
