@@ -25,18 +25,28 @@ Words words_of(std::string_view name) {
   return out;
 }
 
-// The row all of whose words are in a name, of several the one with the most. sm 0: any.
-const detail::GpuRow* named(std::string_view name, int sm) {
+bool has_all(const Words& given, const Words& words) {
+  return std::ranges::all_of(words, [&](const std::string& word) {
+    return std::ranges::find(given, word) != given.end();
+  });
+}
+
+using Rows = std::vector<const detail::GpuRow*>;
+
+// The rows all of whose words are in a name, without those that others name more closely: of "H100
+// PCIe" only that one. sm 0: any.
+Rows named(std::string_view name, int sm) {
   const Words given = words_of(name);
-  const detail::GpuRow* out = nullptr;
-  std::size_t most = 0;
-  for (const detail::GpuRow& row : detail::gpus()) {
-    if (sm && row.sm != sm) continue;
-    const Words words = words_of(row.name);
-    const bool has_all = std::ranges::all_of(words, [&](const std::string& word) {
-      return std::ranges::find(given, word) != given.end();
-    });
-    if (has_all && words.size() > most) out = &row, most = words.size();
+  Rows all, out;
+  for (const detail::GpuRow& row : detail::gpus())
+    if ((sm == 0 || row.sm == sm) && has_all(given, words_of(row.name))) all.push_back(&row);
+  for (const detail::GpuRow* row : all) {
+    const Words words = words_of(row->name);
+    const auto closer = [&](const detail::GpuRow* other) {
+      const Words more = words_of(other->name);
+      return more.size() > words.size() && has_all(more, words);
+    };
+    if (std::ranges::none_of(all, closer)) out.push_back(row);
   }
   return out;
 }
@@ -66,11 +76,15 @@ std::string expected(Arch code) {
 }
 
 Result<const detail::GpuRow*> row_named(std::string_view name) {
-  const detail::GpuRow* row = named(name, 0);
-  if (!row)
-    return {"kernel-option"_rule, fmt::format("GPU {}: unknown; expected one of {}", name,
-                                              fmt::join(kernels::Gpu::names(), ", "))};
-  return row;
+  const Rows rows = named(name, 0);
+  if (rows.size() == 1) return rows[0];
+  std::vector<std::string_view> names;
+  for (const detail::GpuRow* row : rows) names.emplace_back(row->name);
+  return {
+      "kernel-option"_rule,
+      fmt::format("GPU {}: {}; expected one of {}", name,
+                  rows.empty() ? "unknown" : fmt::format("it names {}", fmt::join(names, " and ")),
+                  fmt::join(kernels::Gpu::names(), ", "))};
 }
 
 }  // namespace
@@ -88,9 +102,14 @@ std::optional<GpuRow> row_of(const kernels::Gpu& gpu) {
   return out;
 }
 
+const GpuRow* gpu_named(std::string_view name, int sm) {
+  const Rows rows = named(name, sm);
+  return rows.size() == 1 ? rows[0] : nullptr;
+}
+
 kernels::Gpu GpuAccess::of(std::string_view name, Arch own, const Target& target,
                            int multiprocessors) {
-  const GpuRow* row = named(name, own.sm);
+  const GpuRow* row = gpu_named(name, own.sm);
   if (!row) row = find_gpu(own);
   kernels::Gpu out(target, row && runs(*row, target.arch) ? row : find_gpu(target.arch));
   if (multiprocessors > 0) out.multiprocessors_ = multiprocessors;

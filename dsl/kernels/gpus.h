@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "tartan/dsl/kernels/gpu.h"
 
@@ -27,6 +28,9 @@ struct GpuRow {
 /// before sm_80.
 const GpuRow* find_gpu(Arch arch);
 std::span<const GpuRow> gpus();
+/// The row all of whose words are in a name ("NVIDIA H100 PCIe"), of several the one that has those
+/// of the others. Null if there is none.
+const GpuRow* gpu_named(std::string_view name, int sm = 0);  // of that architecture; 0: of any
 
 /// The row of a GPU, in proportion where it has fewer multiprocessors: a part of one (MIG). None
 /// before sm_80.
@@ -37,6 +41,11 @@ struct GpuAccess {
   static kernels::Gpu of(std::string_view name, Arch own, const Target& target,
                          int multiprocessors);
   static const GpuRow* row(const kernels::Gpu& gpu) { return gpu.row_; }
+  /// A part of a GPU (MIG), or a variant of it, with so many multiprocessors.
+  static kernels::Gpu part(kernels::Gpu gpu, int multiprocessors) {
+    gpu.multiprocessors_ = multiprocessors;
+    return gpu;
+  }
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

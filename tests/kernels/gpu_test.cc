@@ -87,6 +87,24 @@ TEST(Gpu, SaysWhatIsUnknown) {
       << none.diags().text();
 }
 
+TEST(Gpu, SaysWhatIsAmbiguous) {
+  for (const auto& [name, both] : {std::pair{"H100 H200", "H100 and H200"},
+                                   {"h200/h100", ""},
+                                   {"H100 PCIe NVL", "H100 PCIe and H100 NVL"},
+                                   {"A100 H100 PCIe", "A100 and H100 PCIe"}}) {
+    const auto gpu = Gpu::find(name);
+    ASSERT_FALSE(gpu) << name;
+    const std::string why = *both ? fmt::format("it names {}", both) : "unknown";
+    EXPECT_NE(
+        gpu.diags().text().find(fmt::format("GPU {}: {}; expected one of A100, A40, ", name, why)),
+        std::string::npos)
+        << gpu.diags().text();
+  }
+  EXPECT_FALSE(Gpu::find("H100 H200", hopper));
+  // A device of such a name is the usual GPU of its architecture.
+  EXPECT_EQ(GpuAccess::of("H200 GH200", *Arch::parse("sm_90a"), hopper, 100).name(), "H100");
+}
+
 // Of a device: a name that is not in the table is no error.
 TEST(Gpu, IsThatOfADevice) {
   const auto of = [](const char* name, const char* own, const char* target, int multiprocessors) {
