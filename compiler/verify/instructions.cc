@@ -34,18 +34,24 @@ class InstructionChecker {
 
  private:
   void check(const ptx::Instruction& instruction) {
+    if (!accepts(instruction)) view_.refused.push_back(&instruction);
+  }
+
+  // Reports what is wrong, else returns true.
+  bool accepts(const ptx::Instruction& instruction) {
     const Spelling& spelling = context_.module.spelling(instruction);
     const bool declared = names_.resolve(instruction, spelling.opcode);
-    if (isa::is_matrix(spelling.opcode)) return;
-    if (spelling.opcode == Opcode::none) return unknown_opcode(instruction);
-    if (spelling.signatures.empty()) return unknown_form(instruction, spelling);
-    if (!declared) return;
+    if (isa::is_matrix(spelling.opcode)) return declared;
+    if (spelling.opcode == Opcode::none) return unknown_opcode(instruction), false;
+    if (spelling.signatures.empty()) return unknown_form(instruction, spelling), false;
+    if (!declared) return false;
     const Signature* row = choose(instruction, spelling);
-    if (!row) return wrong_operands(instruction, spelling);
-    if (const Since* since = operands_.missing(instruction, spelling, *row, context_.target))
-      unsupported(instruction.opcode, spelling.text, *since);
+    if (!row) return wrong_operands(instruction, spelling), false;
+    const Since* since = operands_.missing(instruction, spelling, *row, context_.target);
+    if (since) unsupported(instruction.opcode, spelling.text, *since);
     for (const ptx::Operand& operand : context_.module.operands_of(instruction))
       check_special(operand);
+    return !since;
   }
 
   // Checks that the target has a special register.

@@ -19,6 +19,7 @@ struct FunctionView {
   Scopes& scopes;  // passes restart() it, then walk
   Readings& readings;
   Definitions& definitions;
+  std::vector<const ptx::Instruction*>& refused;  // that check_instructions() reported
 };
 
 class Context {

@@ -54,7 +54,8 @@ Diags verify(const ptx::Module& module, const Options& options) {
     if (!function.body) continue;
     Scopes scopes(module, names, function);
     Definitions definitions(module, function);
-    const FunctionView view{function, scopes, readings, definitions};
+    std::vector<const ptx::Instruction*> refused;
+    const FunctionView view{function, scopes, readings, definitions, refused};
     for (const auto pass : function_passes) pass(context, view);
     if (!has_collectives(module, function)) continue;
     for (const auto pass : sanity_passes) pass(context, view);
