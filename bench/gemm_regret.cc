@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <stdexcept>
 
 #include "bench/gpu/gemm_config.h"
 #include "dsl/kernels/gemm_candidates.h"
@@ -77,10 +78,14 @@ double in_race(double us, std::vector<double> raced) {
 }
 
 // Times the memory bandwidth of the model's GPU, by the table: of a GPU that a recording names.
-double more_memory(const std::string& device, const GpuRow& gpu, const Target& target) {
+double more_memory(const std::string& device, const GpuRow& gpu) {
   if (device.empty()) return 1;
-  const auto row = detail::row_of(detail::GpuAccess::of(device, {gpu.sm, 0}, target, 0));
-  return row ? row->memory / gpu.memory : 1;
+  const GpuRow* const row = detail::gpu_named(device, gpu.sm);
+  if (!row)
+    throw std::runtime_error(
+        fmt::format("the recording's GPU {}: expected a name of dsl/kernels/gpus.cc with sm_{}",
+                    device, gpu.sm));
+  return row->memory / gpu.memory;
 }
 
 // `words`: without problems whose rows are copied element by element. A recording of several GPUs
@@ -95,7 +100,7 @@ std::vector<Problem> read(const std::string& path, bool words, const Target& tar
     return at == of.end() ? std::string() : at->get<std::string>();
   };
   for (const auto& each : json.at("problems")) {
-    const double memory = more_memory(device(each.contains("device") ? each : json), gpu, target);
+    const double memory = more_memory(device(each.contains("device") ? each : json), gpu);
     Problem& problem = out.emplace_back();
     problem.product.m = each.at("m"), problem.product.n = each.at("n");
     problem.product.k = each.at("k"), problem.group = each.at("group");
@@ -171,7 +176,9 @@ double apart(const kernels::Gemm& a, const kernels::Gemm& b) {
   const Tile &x = a.tile, &y = b.tile;
   return 2 * octaves(x.m, y.m) + 2 * octaves(x.n, y.n) + octaves(x.k, y.k) +
          octaves(x.warps_m, y.warps_m) + octaves(x.warps_n, y.warps_n) +
-         octaves(a.stages, b.stages) / 2 + 4 * std::abs((a.producers > 0) - (b.producers > 0)) +
+         octaves(x.warps_k, y.warps_k) + octaves(a.stages, b.stages) / 2 +
+         4 * std::abs((a.producers > 0) - (b.producers > 0)) +
+         octaves(std::max(a.producers, 1), std::max(b.producers, 1)) / 4 +
          4 * std::abs(a.persistent - b.persistent) + octaves(a.group, b.group) / 16 +
          octaves(a.cluster, b.cluster) / 2 + octaves(a.cluster_columns, b.cluster_columns) / 2 +
          4 * octaves(a.cluster_splits, b.cluster_splits) + std::abs(a.one_launch - b.one_launch) +
@@ -423,8 +430,13 @@ int main(int argc, char** argv) {
   if (!gpu) return std::cerr << "--target " << target << ": expected sm_80 or later\n", 2;
   if (const auto runs = kernels::Gpu::find(gpu->name, *parsed); !runs)
     return std::cerr << runs.diags().text(), 2;
-  const auto problems = read(path, words, *parsed, *gpu),
-             shown = judged.empty() ? problems : read(judged, words, *parsed, *gpu);
+  std::vector<Problem> problems, shown;
+  try {
+    problems = read(path, words, *parsed, *gpu);
+    shown = judged.empty() ? problems : read(judged, words, *parsed, *gpu);
+  } catch (const std::exception& error) {
+    return std::cerr << error.what() << "\n", 2;
+  }
   Model model{*gpu, detail::gemm_constants(), *parsed};
   for (const std::string& each : only)
     if (std::none_of(std::begin(knobs), std::end(knobs),
