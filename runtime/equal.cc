@@ -2,6 +2,7 @@
 #include "runtime/equal.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -70,7 +71,7 @@ class Comparison {
   void with(const Manifest& b) {
     out_.b = b.name;
     b_ = &b;
-    if (match()) judge();
+    if (match() && has_named()) judge();
   }
 
   void with(const std::string& text) {
@@ -81,7 +82,12 @@ class Comparison {
     for (const ManifestBuffer* each : a_.all_buffers()) add(*each, nullptr);
     if (const auto diags = detail::check_formula(*formula_, buffers_); !diags.ok())
       return refuse(diags);
-    judge();
+    for (const std::string& name : options_.outputs)
+      if (name != formula_->output)
+        return refuse(Diags::one("usage"_rule, {},
+                                 fmt::format("--output {}: the formula says what is compared: {}",
+                                             name, formula_->output)));
+    if (has_named()) judge();
   }
 
  private:
@@ -104,6 +110,22 @@ class Comparison {
     buffers_.push_back(std::move(buffer));
     names_a_.push_back(one.name);
     names_b_.push_back(other ? other->name : one.name);
+  }
+
+  // The buffers that options name.
+  bool has_named() {
+    Diags diags;
+    const auto check = [&](std::string_view option, const std::vector<std::string>& names) {
+      for (const std::string& name : names)
+        if (std::ranges::find(buffers_, name, &EqualBuffer::name) == buffers_.end())
+          diags.report("usage"_rule, {},
+                       fmt::format("{} {}: no such buffer; expected one of {}", option, name,
+                                   fmt::join(names_a_, ", ")));
+    };
+    check("--exact", options_.exact), check("--output", options_.outputs);
+    const bool ok = diags.ok();
+    if (!ok) refuse(std::move(diags));
+    return ok;
   }
 
   // By name where each has all names of the other; else in order.

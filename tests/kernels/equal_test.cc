@@ -157,6 +157,28 @@ TEST(EqualKernels, Attention) {
       Verdict::different);
 }
 
+// A name that no buffer has would compare, and leave exact, what nobody asked for.
+TEST(EqualKernels, OptionsNameBuffers) {
+  const Manifest a = attention(false, "sm_80", 16, 16);
+  const std::string formula = "O = attention(Q, K, V, dim=64, scale=0.125)";
+  const auto refused = [](const Equality& out) {
+    EXPECT_EQ(out.verdict, Verdict::refused);
+    EXPECT_EQ(out.exit_code(), 2);
+    return out.complaints(false);
+  };
+  EXPECT_NE(refused(equal(a, a, {.exact = {"K", "X"}}))
+                .find("--exact X: no such buffer; expected one of Q, K, V, O, LSE"),
+            std::string::npos);
+  EXPECT_NE(refused(equal(a, a, {.outputs = {"P"}})).find("--output P: no such buffer"),
+            std::string::npos);
+  EXPECT_NE(refused(equal(a, formula, {.exact = {"X"}})).find("--exact X: no such buffer"),
+            std::string::npos);
+  EXPECT_NE(refused(equal(a, formula, {.outputs = {"LSE"}}))
+                .find("--output LSE: the formula says what is compared: O"),
+            std::string::npos);
+  expect_same(equal(a, formula, {.outputs = {"O"}}));
+}
+
 TEST(EqualKernels, Transpose) {
   const auto of = [](const std::string& target) {
     return manifest_of(compiled_for(kernels::transpose(), target), {2, 2},
