@@ -10,6 +10,7 @@
 #include "compiler/support/sarif.h"
 #include "tartan/verify/verify.h"
 #include "tartan/version.h"
+#include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/rules.h"
 #include "tools/terminal.h"
@@ -90,8 +91,12 @@ void check_file(const std::string& file, const verify::Options& options, Report&
   }
 }
 
-int check(const CheckWords& words) {
+int check(const CheckWords& words, const CLI::App& command) {
   if (words.rules) {
+    if (const std::string other = given_beside(command, "rules"); !other.empty())
+      return usage_error(
+          fmt::format("--rules: it prints the page of all rules, and takes no {}", other),
+          words.json);
     fmt::print("{}", rules_document());
     return exit_ok;
   }
@@ -142,7 +147,7 @@ void add_check(CLI::App& app, int& exit_code) {
                     "Print every rule with its meaning (docs/diagnostics.md) and exit");
   command->add_option("FILE", words->files, "PTX files; - reads standard input");
   command->footer("Exit codes: 0 legal, 1 an error was reported, 2 usage or I/O");
-  command->callback([words, &exit_code] { exit_code = check(*words); });
+  command->callback([words, command, &exit_code] { exit_code = check(*words, *command); });
 }
 
 }  // namespace tartan::tools

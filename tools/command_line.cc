@@ -88,6 +88,12 @@ std::string unknown_command(CLI::App& app, int argc, char** argv) {
 
 }  // namespace
 
+std::string given_beside(const CLI::App& command, const std::string& option) {
+  for (const CLI::Option* each : command.get_options())
+    if (each->count() > 0 && !each->check_lname(option)) return each->get_name();
+  return {};
+}
+
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
   const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
   if (const std::string wrong = unknown_command(app, argc, argv); !wrong.empty())

@@ -4,11 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <optional>
+#include <string>
 
 namespace tartan::tools {
 
 /// Parses and runs the command. None: it ran. Otherwise the exit code, after printing help or a
 /// diagnostic of rule "usage" in the usual form, as JSON if --json is among the arguments.
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
+
+/// An argument that the command was given beside this option, as the help calls it: for options
+/// that exclude all others. Empty: none.
+std::string given_beside(const CLI::App& command, const std::string& option);
 
 }  // namespace tartan::tools

@@ -5,6 +5,7 @@
 
 #include "tartan/support/source.h"
 #include "tools/built_in.h"
+#include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/emit_manifest.h"
 #include "tools/terminal.h"
@@ -40,8 +41,8 @@ std::string manifest_problem(const EmitWords& words, const Described& described)
 
 int list(const KernelRegistry& kernels) {
   for (const BuiltinKernel& each : kernels.all()) {
-    fmt::print("{:<26}{}\n", each.name, each.summary);
-    if (!each.options.empty()) fmt::print("{:<28}--{}\n", "", fmt::join(each.options, " --"));
+    fmt::print("{:<28}{}\n", each.name, each.summary);
+    if (!each.options.empty()) fmt::print("{:<30}--{}\n", "", fmt::join(each.options, " --"));
   }
   return exit_ok;
 }
@@ -58,7 +59,11 @@ int write_files(const EmitWords& words, const Described& described, const Compil
 }
 
 int emit(const EmitWords& words, const CLI::App& command) {
-  if (words.list) return list(words.kernels);
+  if (words.list) {
+    if (const std::string other = given_beside(command, "list"); !other.empty())
+      return usage_error(fmt::format("--list: it lists all kernels, and takes no {}", other));
+    return list(words.kernels);
+  }
   if (words.kernel.empty())
     return usage_error("emit: KERNEL is required; `tartan emit --list` shows the built-in kernels");
   const auto described = describe(words, command);

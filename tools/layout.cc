@@ -32,7 +32,7 @@ Operand parse_operand(std::string_view text) {
 }
 
 // Errors in the options, for a form that exists.
-Diags option_errors(const LayoutWords& words, const isa::Form& form) {
+Diags option_errors(const LayoutWords& words, const isa::Form& form, bool selects) {
   Diags out;
   const std::vector<Operand> operands = register_operands(form);
   const Operand operand = parse_operand(words.operand);
@@ -46,12 +46,32 @@ Diags option_errors(const LayoutWords& words, const isa::Form& form) {
   }
   const bool sparse = form.sparsity != isa::Sparsity::dense;
   const int selectors = sparse ? isa::selectors(form) : 1;
-  if (words.selector >= selectors)
+  if (selects && (!sparse || words.selector >= selectors))
     out.report(
         "usage"_rule, {},
         sparse ? fmt::format("--selector {}: {} takes 0 to {}", words.selector, isa::spell(form),
                              selectors - 1)
                : fmt::format("--selector {}: {} is not sparse", words.selector, isa::spell(form)));
+  return out;
+}
+
+// Options of instructions where a matrix in shared memory is asked for, and the reverse.
+Diags misplaced_options(const LayoutWords& words, const CLI::App& command) {
+  struct Only {
+    const char *option, *of;
+    bool tile;
+  };
+  static constexpr Only all[] = {{"--operand", "an instruction", false},
+                                 {"--selector", "an instruction", false},
+                                 {"--type", "a matrix in shared memory", true}};
+  const bool tile = names_tile(words.instruction);
+  Diags out;
+  for (const Only& each : all)
+    if (command.count(each.option) > 0 && each.tile != tile)
+      out.report(
+          "usage"_rule, {},
+          fmt::format("{}: an option of {}; {} is {}", each.option, each.of, words.instruction,
+                      tile ? "a matrix in shared memory" : "an instruction"));
   return out;
 }
 
@@ -82,11 +102,13 @@ std::string on_terminal(const LayoutTable& table, Operand only, bool as_pictures
   return layout_text(drawing, coloured);
 }
 
-int layout(const LayoutWords& words) {
+int layout(const LayoutWords& words, const CLI::App& command) {
+  if (const Diags wrong = misplaced_options(words, command); !wrong.ok())
+    return fail(exit_usage, wrong, words.json);
   if (names_tile(words.instruction)) return shared_tile(words);
   const Result<isa::Form> form = layout_form(words.instruction);
   if (!form) return fail(exit_usage, form.diags(), words.json);
-  if (const Diags wrong = option_errors(words, *form); !wrong.ok())
+  if (const Diags wrong = option_errors(words, *form, command.count("--selector") > 0); !wrong.ok())
     return fail(exit_usage, wrong, words.json);
   const Operand only = parse_operand(words.operand);
   const LayoutTable table = layout_table(*form, words.selector);
@@ -135,7 +157,7 @@ void add_layout(CLI::App& app, int& exit_code) {
       "picture: "
       "half blocks in the colours of the lanes.\nExit codes: 0 shown, 2 unknown "
       "instruction, usage or I/O");
-  command->callback([words, &exit_code] { exit_code = layout(*words); });
+  command->callback([words, command, &exit_code] { exit_code = layout(*words, *command); });
 }
 
 }  // namespace tartan::tools

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "runtime/outcome.h"
 #include "runtime/schedules.h"
@@ -35,21 +39,46 @@ Checks checks_of(std::string_view word) {
   return word == "all" ? Checks::all : word == "memory" ? Checks::memory : Checks::none;
 }
 
-Outcome outcome_of(const RunWords& words, const std::shared_ptr<Timeline>& timeline) {
-  Diags diags;
+// Those that a GPU would ignore. --hardware of another GPU makes auto the emulator by itself.
+constexpr const char* of_emulator[] = {"--checks",   "--max-steps", "--report",
+                                       "--schedule", "--schedules", "--timeout"};
+
+bool on_gpu(const RunWords& words) { return words.device.starts_with("cuda"); }
+
+Diags ignored_options(const RunWords& words, const CLI::App& command) {
+  Diags out;
+  std::vector<std::string> ignored;
+  if (on_gpu(words)) ignored.assign(std::begin(of_emulator), std::end(of_emulator));
+  if (on_gpu(words)) ignored.emplace_back("--hardware");
+  for (const std::string& each : ignored)
+    if (command.count(each) > 0)
+      out.report("usage"_rule, {},
+                 fmt::format("{}: an option of the emulator; expected --device emulator, found "
+                             "--device {}",
+                             each, words.device));
+  if (command.count("--most-schedules") > 0 && words.schedules != "all")
+    out.report("usage"_rule, {},
+               fmt::format("--most-schedules: an option of --schedules all, found {}",
+                           words.schedules.empty() ? "none" : "--schedules " + words.schedules));
+  return out;
+}
+
+bool wants_emulator(const CLI::App& command) {
+  return std::ranges::any_of(of_emulator,
+                             [&](const char* each) { return command.count(each) > 0; });
+}
+
+Outcome outcome_of(const RunWords& words, const CLI::App& command,
+                   const std::shared_ptr<Timeline>& timeline) {
+  Diags diags = ignored_options(words, command);
   if (!words.hardware.empty() && !Arch::parse(words.hardware))
     diags.report(
         "usage"_rule, {},
         fmt::format("--hardware {}: expected an architecture such as sm_90", words.hardware));
   const auto manifest = read_manifest(words.manifest);
   if (!manifest) diags.append(manifest.diags());
-  const bool scheduled = !words.schedules.empty() || !words.schedule.empty();
-  if (scheduled && words.device != "auto" && words.device != "emulator")
-    diags.report("usage"_rule, {},
-                 fmt::format("--schedules and --schedule require --device emulator, found {}",
-                             words.device));
   // Where nobody asks for a GPU, a timeline is the emulator's, and the same everywhere.
-  const bool emulated = scheduled || (timeline && words.device == "auto");
+  const bool emulated = words.device == "auto" && (timeline || wants_emulator(command));
   if (!words.schedules.empty() && words.schedules != "all" && !seed_count(words.schedules))
     diags.report(
         "usage"_rule, {},
@@ -79,10 +108,10 @@ int write_timeline(const RunWords& words, const Timeline& timeline, int code) {
   return code;
 }
 
-int run_manifest(const RunWords& words) {
+int run_manifest(const RunWords& words, const CLI::App& command) {
   exit_on_interrupt();
   const auto timeline = words.timeline.empty() ? nullptr : std::make_shared<Timeline>();
-  const Outcome outcome = outcome_of(words, timeline);
+  const Outcome outcome = outcome_of(words, command, timeline);
   if (words.json) {
     fmt::print("{}\n", outcome.json());
   } else {
@@ -104,8 +133,10 @@ void add_run(CLI::App& app, int& exit_code) {
                    "The launch and its data (JSON); - reads standard input")
       ->required();
   command
-      ->add_option("--device", words->device,
-                   "auto (a GPU, else the emulator), emulator, cuda or cuda:N")
+      ->add_option(
+          "--device", words->device,
+          "auto (a GPU, else the emulator; with an option of the emulator, that), emulator, "
+          "cuda or cuda:N")
       ->capture_default_str();
   command->add_option(
       "--hardware", words->hardware,
@@ -158,7 +189,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->footer(
       "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest or I/O,\n3 the "
       "kernel trapped or the emulator found a defect,\n4 --schedules all came to no decision");
-  command->callback([words, &exit_code] { exit_code = run_manifest(*words); });
+  command->callback([words, command, &exit_code] { exit_code = run_manifest(*words, *command); });
 }
 
 }  // namespace tartan::tools

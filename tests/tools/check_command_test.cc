@@ -53,6 +53,37 @@ TEST(CheckCommand, InvalidArguments) {
   refuses("check --warn syntax --ignore syntax x", "--ignore syntax: the rule already has a level");
 }
 
+// What would be ignored is refused.
+TEST(CheckCommand, OptionsThatDoNotApply) {
+  refuses("check --rules x", "--rules: it prints the page of all rules, and takes no FILE");
+  refuses("check --rules --target sm_90", "takes no --target");
+  refuses("check x --gpu H200", "unknown option --gpu");
+  const std::string mma = "mma.m16n8k16.row.col.f32.f16.f16.f32";
+  refuses("layout --type f16 " + mma,
+          "--type: an option of a matrix in shared memory; " + mma + " is an instruction");
+  refuses("layout --selector 0 " + mma,
+          "--selector 0: mma.sync.aligned." + mma.substr(4) + " is not sparse");
+  refuses("layout --operand a --selector 1 '64x32:(32,1)'",
+          "--operand: an option of an instruction; 64x32:(32,1) is a matrix in shared memory");
+  refuses("layout --operand a --selector 1 '64x32:(32,1)'", "--selector: an option of an instruc");
+  for (const char* option : {"--checks none", "--max-steps 5", "--report", "--schedule 1",
+                             "--schedules 2", "--timeout 1", "--hardware sm_80"}) {
+    const std::string name = std::string(option).substr(0, std::string(option).find(' '));
+    refuses(
+        fmt::format("run x --device cuda:1 {}", option),
+        name + ": an option of the emulator; expected --device emulator, found --device cuda:1");
+  }
+  refuses("run x --most-schedules 5", "--most-schedules: an option of --schedules all, found none");
+  refuses("run x --most-schedules 5 --schedules 3", "found --schedules 3");
+}
+
+TEST(CheckCommand, ListTakesNothingElse) {
+  if (code_generator().empty()) GTEST_SKIP() << "this build has no code generation";
+  refuses("emit --list gemm", "--list: it lists all kernels, and takes no KERNEL");
+  refuses("emit --list --m 5", "takes no --m");
+  refuses("emit --list -o x", "takes no -o");
+}
+
 // An empty value differs from none.
 TEST(CheckCommand, EmptyValues) {
   for (const char* words :
