@@ -30,15 +30,6 @@ Result<Gpu> read_gpu(const BuiltInWords& words) {
   return words.kernels.gpu(Target(gpu->target().arch, *version));
 }
 
-// The names of the options that the command line has, without the dashes.
-std::vector<std::string> given_options(const CLI::App& command) {
-  std::vector<std::string> out;
-  for (const CLI::Option* option : command.get_options())
-    if (option->count() && option->get_name().starts_with("--"))
-      out.push_back(option->get_name().substr(2));
-  return out;
-}
-
 }  // namespace
 
 void add_option(CLI::App& command, const detail::Option& of) {
@@ -60,6 +51,14 @@ void add_built_in_options(CLI::App& command, BuiltInWords& words) {
   for (const detail::Option& each : words.kernels.options()) add_option(command, each);
 }
 
+std::vector<std::string> given_options(const BuiltInWords& words, const CLI::App& command) {
+  std::vector<std::string> names{"target", "ptx"}, out;
+  for (const detail::Option& each : words.kernels.options()) names.push_back(each.name);
+  for (const std::string& name : names)
+    if (command.count("--" + name)) out.push_back(name);
+  return out;
+}
+
 Result<Described> describe(const BuiltInWords& words, const CLI::App& command) {
   const auto gpu = read_gpu(words);
   if (!gpu) return gpu.diags();
@@ -68,9 +67,7 @@ Result<Described> describe(const BuiltInWords& words, const CLI::App& command) {
     return {"usage"_rule, fmt::format("unknown kernel {}; `tartan emit --list` shows the built-in "
                                       "kernels",
                                       words.kernel)};
-  const Diags refused = words.kernels.refused_options(*kernel, given_options(command), "--");
-  if (!refused.ok()) return refused;
-  return kernel->describe(*gpu);
+  return words.kernels.describe(*kernel, {*gpu, given_options(words, command)}, "--");
 }
 
 Result<Compiled> compile(const BuiltInWords& words, const Described& described) {

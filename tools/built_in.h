@@ -22,6 +22,10 @@ void add_option(CLI::App& command, const detail::Option& of);
 /// Adds the options of all kernels. `words` must outlive the command.
 void add_built_in_options(CLI::App& command, BuiltInWords& words);
 
+/// The options of built-in kernels that the command line has, without the dashes; target and ptx
+/// too.
+std::vector<std::string> given_options(const BuiltInWords& words, const CLI::App& command);
+
 /// The kernel with its options, or what is wrong with them.
 Result<builtins::Described> describe(const BuiltInWords& words, const CLI::App& command);
 

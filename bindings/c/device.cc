@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "bindings/c/handles.h"
 #include "compiler/support/option.h"
@@ -16,7 +19,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Result<DeviceOptions> options_of(const char* json) {
+/// A device's name, and its options.
+struct Asked {
+  std::string name;
+  DeviceOptions options;
+};
+
+Result<Asked> asked_for(std::string name, const char* json) {
   DeviceOptions out;
   std::string checks = "none";
   const detail::Option options[] = {{"hardware", &out.hardware},
@@ -26,13 +35,19 @@ Result<DeviceOptions> options_of(const char* json) {
                                     {"schedule", &out.schedule}};
   const auto given = detail::read_json(options, json ? json : "", "tartan_open");
   if (!given) return given.diags();
+  if (!given->empty() && name.starts_with("cuda"))
+    return {"usage"_rule,
+            fmt::format("tartan_open: option {}: it is of the emulator, found device {}",
+                        given->front(), name)};
+  const auto of_hardware = [](const std::string& each) { return each == "hardware"; };
+  if (name == "auto" && !std::ranges::all_of(*given, of_hardware)) name = "emulator";
   if (checks == "memory") out.checks = Checks::memory;
   else if (checks == "all") out.checks = Checks::all;
   else if (checks != "none")
     return {
         "usage"_rule,
         fmt::format("tartan_open: option checks: expected none, memory or all, found {}", checks)};
-  return out;
+  return Asked{std::move(name), std::move(out)};
 }
 
 // The name by which tartan_compile() finds it; none without code generation.
@@ -70,9 +85,9 @@ Diags refuse_null(const char* function, const char* name, const void* memory, si
 tartan_error* tartan_open(const char* name, const char* options, tartan_device** out) {
   if (out) *out = nullptr;
   return c::guarded("tartan_open", {{"name", name}, {"out", out}}, [&]() -> Status {
-    const auto read = options_of(options);
-    if (!read) return read.diags();
-    return give(Device::open(name, *read), *out);
+    const auto asked = asked_for(name, options);
+    if (!asked) return asked.diags();
+    return give(Device::open(asked->name, asked->options), *out);
   });
 }
 
@@ -92,6 +107,9 @@ const char* tartan_device_arch(const tartan_device* device) {
 }
 const char* tartan_device_gpu(const tartan_device* device) {
   return device ? device->gpu.c_str() : "";
+}
+int tartan_device_multiprocessors(const tartan_device* device) {
+  return device ? device->device.multiprocessors() : 0;
 }
 int tartan_device_emulated(const tartan_device* device) {
   return device && device->device.emulated();

@@ -43,8 +43,10 @@ struct Shown {
 Shown shown(const detail::Option& option) {
   struct Visit {
     const std::string& text;
-    Shown operator()(const int* value) const { return {"integer", *value}; }
-    Shown operator()(const std::optional<int>*) const { return {"integer", nullptr}; }
+    bool shows_default;  // otherwise kernels choose
+    Shown operator()(const int* value) const {
+      return {"integer", shows_default ? Json(*value) : Json()};
+    }
     Shown operator()(const double* value) const { return {"number", *value}; }
     Shown operator()(const bool* value) const { return {"boolean", *value}; }
     Shown operator()(const std::vector<std::string>* value) const { return {"strings", *value}; }
@@ -53,7 +55,11 @@ Shown shown(const detail::Option& option) {
       return {"string", word.empty() ? Json() : Json(word)};
     }
   };
-  return std::visit([&](auto* value) { return Visit{option.default_text}(value); }, option.value);
+  return std::visit(
+      [&](auto* value) {
+        return Visit{option.default_text, option.shows_default}(value);
+      },
+      option.value);
 }
 
 Json list_of(const KernelRegistry& registry) {
@@ -104,11 +110,9 @@ Result<Described> describe(const std::string& name, Arch arch, const char* optio
   }
   const auto given = read_json(registry.options(), options ? options : "", name);
   if (!given) return given.diags();
-  const Diags refused = registry.refused_options(*kernel, *given, "option ");
-  if (!refused.ok()) return refused;
   const auto gpu = registry.gpu(Target::of(arch));
   if (!gpu) return gpu.diags();
-  return kernel->describe(*gpu);
+  return registry.describe(*kernel, {*gpu, *given}, "option ");
 }
 
 Result<std::shared_ptr<const tartan_kernel::State>> compiled_kernel(const char* name,

@@ -23,19 +23,14 @@ struct Store {
     *to = from.get<int>();
     return {};
   }
-  std::string operator()(std::optional<int>* to) const {
-    int value = 0;
-    std::string expected = (*this)(&value);
-    if (expected.empty()) *to = value;
-    return expected;
-  }
   std::string operator()(double* to) const {
     if (!from.is_number()) return "a number";
     *to = from.get<double>();
     return {};
   }
   std::string operator()(std::string* to) const {
-    if (!from.is_string()) return "a string";
+    if (!from.is_string() || from.get_ref<const std::string&>().empty())
+      return "a string that is not empty";
     *to = from.get<std::string>();
     return {};
   }

@@ -3,7 +3,6 @@
 // `tartan emit` and a key of the object that tartan_compile() of tartan/c.h takes.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,8 +16,7 @@ namespace tartan::inline TARTAN_ABI::detail {
 struct Option {
   /// Where the value goes, which also says what it may be: a number, a word, yes or no, a list of
   /// words. It holds the default until then.
-  using Value = std::variant<int*, std::optional<int>*, double*, std::string*, bool*,
-                             std::vector<std::string>*>;
+  using Value = std::variant<int*, double*, std::string*, bool*, std::vector<std::string>*>;
   std::string name;  // "head-dim"
   Value value;
   std::string help = {};
@@ -29,7 +27,8 @@ struct Option {
 
 /// Stores the members of a JSON object in the options of their names: {"m": 0, "type": "bf16",
 /// "causal": true, "epilogue": ["bias", "gelu"]}; "" is an empty object. Returns the names, or a
-/// usage error for each member that is unknown or of another type, which begins with `what`.
+/// usage error for each member that is unknown, of another type or an empty string, which would
+/// mean the same as no member. It begins with `what`.
 Result<std::vector<std::string>> read_json(std::span<const Option> options, std::string_view json,
                                            std::string_view what);
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The configuration for a product: of the cost model.
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "dsl/kernels/gemm_candidates.h"
+#include "dsl/kernels/tuned_with.h"
 #include "tartan/dsl/kernels/tuning.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -21,22 +24,41 @@ std::vector<Candidate> ranked(const Gemm& options, const Target& target, const G
   return out;
 }
 
-}  // namespace detail
-
-namespace kernels {
 namespace {
+
+// Combinations that no kernel has: gemm() would refuse them.
+bool exclude_each_other(const Gemm& options) {
+  const bool parts = options.splits > 1 || options.stream_blocks > 0 || options.cluster_splits > 1;
+  const bool shares = options.cluster > 1 || options.cluster_columns > 1;
+  if (options.direct && (options.producers > 0 || options.persistent || shares)) return true;
+  if (options.tile.products > 1 && (options.producers == 0 || !options.persistent)) return true;
+  return (options.persistent && parts) || (options.cluster_splits > 1 && shares);
+}
+
+// With what is given put there, those that run.
+std::vector<Gemm> changed(std::vector<Gemm> all, const GivenSettings& given, const Target& target) {
+  for (Gemm& each : all) given.put(each);
+  std::erase_if(all, [&](const Gemm& each) {
+    return !given.hold(each) || exclude_each_other(each) || !runs(each, target);
+  });
+  return all;
+}
 
 // The first candidate that is within the model's noise of the cheapest: the candidates begin with
 // the tiles that were measured most.
-Gemm tuned_by_cost(const Gemm& options, const Target& target, const detail::GpuRow& gpu,
-                   std::int64_t workspace) {
+std::optional<Gemm> tuned_by_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
+                                  std::int64_t workspace, const GivenSettings& given) {
   constexpr double noise = 1.01;
-  auto all = detail::candidates(options, target, gpu, workspace > 0);
+  auto all = candidates(options, target, gpu, workspace > 0);
   if (workspace_bytes(options) == 0)  // else the caller splits the product
     std::erase_if(all, [&](const Gemm& each) { return workspace_bytes(each) > workspace; });
-  std::vector<double> cycles;
-  for (const Gemm& each : all) cycles.push_back(detail::gemm_cost(each, target, gpu).cycles);
   if (all.empty()) return options;
+  std::vector<Gemm> holding;
+  std::ranges::copy_if(all, std::back_inserter(holding), given.hold);
+  all = holding.empty() ? changed(std::move(all), given, target) : std::move(holding);
+  if (all.empty()) return std::nullopt;
+  std::vector<double> cycles;
+  for (const Gemm& each : all) cycles.push_back(gemm_cost(each, target, gpu).cycles);
   const double least = *std::min_element(cycles.begin(), cycles.end());
   const auto near = [&](double each) { return each <= noise * least; };
   Gemm out = all[static_cast<std::size_t>(std::find_if(cycles.begin(), cycles.end(), near) -
@@ -51,18 +73,20 @@ Gemm tuned_by_cost(const Gemm& options, const Target& target, const detail::GpuR
   const int width = bits(options.a);
   const bool short_sums =
       (options.k > 0 && options.k <= 4096 && width > 8) || (width == 8 && bits(options.c) == 32);
-  if (out.persistent && out.tile.m == 128 && out.tile.n == 256 && out.cluster == 1 && !short_sums)
-    out.stages = std::min(out.stages, 3);
+  if (out.persistent && out.tile.m == 128 && out.tile.n == 256 && out.cluster == 1 && !short_sums) {
+    Gemm fewer = out;
+    fewer.stages = std::min(out.stages, 3);
+    if (given.hold(fewer)) out = fewer;
+  }
   return out;
 }
 
 }  // namespace
 
-Gemm tuned(const Gemm& options, const Gpu& gpu) { return tuned(options, gpu, 0); }
-
-Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace) {
+std::optional<Gemm> tuned_with(const Gemm& options, const kernels::Gpu& gpu, std::int64_t workspace,
+                               const GivenSettings& given) {
   const int width = bits(options.a);
-  const auto row = detail::row_of(gpu);
+  const auto row = row_of(gpu);
   if (!row || gpu.target().arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64)
     return options;
   if (options.m < 0 || options.n < 0 || options.k < 0 || options.cluster < 1 ||
@@ -70,7 +94,17 @@ Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace) {
     return options;  // gemm() reports the error
   // Hours of work for the whole GPU; no count of tiles overflows below that.
   if (double{1} * options.m * options.n * options.k > 0x1p62) return options;
-  return tuned_by_cost(options, gpu.target(), *row, workspace);
+  return tuned_by_cost(options, gpu.target(), *row, workspace, given);
+}
+
+}  // namespace detail
+
+namespace kernels {
+
+Gemm tuned(const Gemm& options, const Gpu& gpu) { return tuned(options, gpu, 0); }
+
+Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace) {
+  return tartan::detail::tuned_with(options, gpu, workspace, {}).value_or(options);
 }
 
 }  // namespace kernels

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dsl/kernels/integers.h"
+#include "dsl/kernels/tuned_with.h"
 #include "tartan/dsl/kernels/k_grouped_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -55,13 +56,15 @@ int stages_of(const Tile& tile) {
 
 }  // namespace
 
-KGroupedGemm tuned(const KGroupedGemm& options, const Gpu& gpu, int groups) {
+// The fastest that has what is given.
+static std::optional<KGroupedGemm> fastest(const KGroupedGemm& options, const Gpu& gpu, int groups,
+                                           const std::function<bool(const KGroupedGemm&)>& hold) {
   KGroupedGemm out = options;
   const Target& target = gpu.target();
   if (target.arch.text() != "sm_90a") {
     out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
     out.cluster = 1, out.share_a = false, out.stages = target.arch.sm >= 90 ? 4 : 3;
-    return out;
+    return hold(out) ? std::optional(out) : std::nullopt;
   }
   const Size size{.m = options.m ? options.m : 4096,
                   .n = options.n ? options.n : 4096,
@@ -80,10 +83,27 @@ KGroupedGemm tuned(const KGroupedGemm& options, const Gpu& gpu, int groups) {
         each.group = quotient_up(size.m, shape.m) <= most_rows ? most_rows : options.group;
         each.stages = stages_of(each.tile);
         const double cycles = cost(each, shape.slowdown, size);
-        if (least > 0 && cycles >= least) continue;
+        if (!hold(each) || (least > 0 && cycles >= least)) continue;
         least = cycles, out = each;
       }
-  return out;
+  return least > 0 ? std::optional(out) : std::nullopt;
+}
+
+KGroupedGemm tuned(const KGroupedGemm& options, const Gpu& gpu, int groups) {
+  const auto any = [](const KGroupedGemm&) { return true; };
+  return fastest(options, gpu, groups, any).value_or(options);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+using kernels::KGroupedGemm;
+
+std::optional<KGroupedGemm> tuned_with(const KGroupedGemm& options, const kernels::Gpu& gpu,
+                                       int groups,
+                                       const std::function<bool(const KGroupedGemm&)>& hold) {
+  return kernels::fastest(options, gpu, groups, hold);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -7,6 +7,7 @@
 #include "dsl/kernels/gpus.h"
 #include "dsl/kernels/integers.h"
 #include "dsl/kernels/scaled_products.h"
+#include "dsl/kernels/tuned_with.h"
 #include "tartan/dsl/kernels/scaled_gemm.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {
@@ -145,14 +146,16 @@ unsigned ScaledGemm::grid_x(int rows, int cols, int multiprocessors, int groups)
   return static_cast<unsigned>(std::max<std::int64_t>(quotient_up(all, waves), 1) * together);
 }
 
-ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups) {
+// The fastest that has what is given.
+static std::optional<ScaledGemm> fastest(const ScaledGemm& options, const Gpu& gpu, int groups,
+                                         const std::function<bool(const ScaledGemm&)>& hold) {
   ScaledGemm out = options;
   const Target& target = gpu.target();
   if (target.arch.text() != "sm_90a") {
     out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
     out.parts_n = 1, out.cluster = out.cluster_splits = 1,
     out.stages = target.arch.sm >= 90 ? 4 : 3;
-    return out;
+    return hold(out) ? std::optional(out) : std::nullopt;
   }
   const int m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,
             k = options.k ? options.k : 4096;
@@ -161,7 +164,7 @@ ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups) {
                         memory_share * tartan::detail::row_of(gpu)->memory_of_each()};
   double least = 0;
   const auto consider = [&](const ScaledGemm& each, double cycles) {
-    if (least == 0 || cycles < least) least = cycles, out = each;
+    if (hold(each) && (least == 0 || cycles < least)) least = cycles, out = each;
   };
   for (const Shape& shape : shapes) {
     if (options.grouping == Grouping::contiguous && 128 % shape.m) continue;
@@ -203,7 +206,23 @@ ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups) {
         consider(each, chooser.split_cost(each, shape, size));
       }
     }
-  return out;
+  return least > 0 ? std::optional(out) : std::nullopt;
+}
+
+ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups) {
+  const auto any = [](const ScaledGemm&) { return true; };
+  return fastest(options, gpu, groups, any).value_or(options);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::kernels
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+using kernels::ScaledGemm;
+
+std::optional<ScaledGemm> tuned_with(const ScaledGemm& options, const kernels::Gpu& gpu, int groups,
+                                     const std::function<bool(const ScaledGemm&)>& hold) {
+  return kernels::fastest(options, gpu, groups, hold);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -129,7 +129,9 @@ tartan_error* tartan_check(const char* ptx, const char* target, char** json, siz
  * Opens "auto" (the first GPU, else the emulator), "emulator", "cuda" (the first GPU) or "cuda:N".
  * A GPU's context is its primary one, which the CUDA runtime and PyTorch use too. `options`, a JSON
  * object or NULL, is for the emulator: "hardware" ("sm_90": whose arithmetic), "checks" ("none",
- * "memory" or "all"), "threads" (0: one for each core), "timeout" (seconds), "schedule".
+ * "memory" or "all"), "threads" (0: one for each core), "timeout" (seconds), "schedule". With one
+ * of them "auto" is the emulator (with "hardware" alone, unless the GPU is that), and for "cuda"
+ * they are an error.
  */
 tartan_error* tartan_open(const char* name, const char* options, tartan_device** out);
 /**
@@ -144,6 +146,9 @@ const char* tartan_device_arch(const tartan_device* device);
 /** Its option "gpu" of tartan_compile(), for which kernels choose what is not given: "H200"; "":
  * none that fits. */
 const char* tartan_device_gpu(const tartan_device* device);
+/** Its option "multiprocessors" of tartan_compile(), beside "gpu": variants of a GPU, and parts of
+ * one (MIG), have fewer. */
+int tartan_device_multiprocessors(const tartan_device* device);
 /** 1: the emulator, 0: a GPU. */
 int tartan_device_emulated(const tartan_device* device);
 /** Waits for all work, and reports errors in it. */

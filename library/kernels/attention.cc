@@ -33,13 +33,13 @@ void add_mla_decode(KernelRegistry& registry, const SharedProductWords& words,
                        .shows_default = true});
   registry.add({"mla_decode",
                 "decoding with multi-head latent attention (MLA), keys of 512 + 64 elements",
-                {"type", "queries", "heads", "page", "gpu"},
-                [=](const kernels::Gpu& gpu) -> Result<Described> {
+                {"type", "queries", "heads", "page", "gpu", "multiprocessors"},
+                [=](const Request& request) -> Result<Described> {
                   const auto type = read_type(*words);
                   if (!type) return type.diags();
                   kernels::MlaDecode mla = *options;
                   mla.type = *type, mla.queries = shared->queries, mla.page = shared->page;
-                  mla = tuned(mla, gpu);
+                  mla = tuned(mla, request.gpu);
                   return Described{.kernel = kernels::mla_decode(mla),
                                    .grid_of = [=](const LaunchSizes& sizes) {
                                      return LaunchGrid{mla.blocks(sizes.multiprocessors)};
@@ -69,13 +69,13 @@ void add_decode(KernelRegistry& registry, const SharedProductWords& words,
                        .shows_default = true});
   registry.add({"decode",
                 "attention of new tokens over a paged cache of keys and values",
-                {"type", "head-dim", "queries", "heads-per-kv", "page", "gpu"},
-                [=](const kernels::Gpu& gpu) -> Result<Described> {
+                {"type", "head-dim", "queries", "heads-per-kv", "page", "gpu", "multiprocessors"},
+                [=](const Request& request) -> Result<Described> {
                   const auto type = read_type(*words);
                   if (!type) return type.diags();
                   kernels::Decode decode = *options;
                   decode.type = *type, decode.head_dim = shared->head_dim;
-                  decode = tuned(decode, gpu);
+                  decode = tuned(decode, request.gpu);
                   return Described{.kernel = kernels::decode(decode),
                                    .grid_of = [=](const LaunchSizes& sizes) {
                                      return LaunchGrid{decode.blocks(sizes.multiprocessors)};
@@ -99,14 +99,14 @@ void add_attention_backward(KernelRegistry& registry, const SharedProductWords& 
                        Size blocks, const char* heads) {
     registry.add({name,
                   summary,
-                  {"type", "head-dim", "causal", "deterministic", "gpu"},
-                  [=](const kernels::Gpu& gpu) -> Result<Described> {
+                  {"type", "head-dim", "causal", "deterministic", "gpu", "multiprocessors"},
+                  [=](const Request& request) -> Result<Described> {
                     const auto type = read_type(*words);
                     if (!type) return type.diags();
                     With with = *options;
                     with.type = *type, with.head_dim = shared->head_dim;
                     with.causal = shared->causal;
-                    with = tuned(with, gpu);
+                    with = tuned(with, request.gpu);
                     return Described{
                         .kernel = kernel(with), .grid_of = [=](const LaunchSizes& sizes) {
                           return LaunchGrid{
@@ -170,15 +170,16 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
   registry.add(
       {"attention",
        "softmax(scale * Q * K^T) * V",
-       {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed", "gpu"},
-       [=](const kernels::Gpu& gpu) -> Result<Described> {
+       {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed", "gpu",
+        "multiprocessors"},
+       [=](const Request& request) -> Result<Described> {
          const auto type = read_type(*words);
          if (!type) return type.diags();
          const auto cap = read_softcap(*softcap);
          if (!cap) return cap.diags();
          kernels::Attention attention = *options;
          attention.type = *type, attention.softcap = *cap;
-         attention = tuned(attention, gpu);
+         attention = tuned(attention, request.gpu);
          return Described{
              .kernel = kernels::attention(attention), .grid_of = [=](const LaunchSizes& sizes) {
                const auto heads = static_cast<std::uint32_t>(sizes.of("heads"));

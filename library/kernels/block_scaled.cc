@@ -23,7 +23,7 @@ void add_block_scaled(KernelRegistry& registry, const std::shared_ptr<ProductWor
                 "block-scaled GEMM of e4m3 to e2m1, one scale per block along k",
                 {"m", "n", "k", "multiple", "multiple-c", "type", "a", "b", "c", "tile", "warps",
                  "stages", "epilogue", "scale", "kind"},
-                [=](const kernels::Gpu&) -> Result<Described> {
+                [=](const Request&) -> Result<Described> {
                   const auto read = read_block_scaled(*words);
                   if (!read) return read.diags();
                   const kernels::BlockScaled options = *read;

@@ -30,7 +30,7 @@ void add_gate(KernelRegistry& registry, const SharedProductWords& words) {
   registry.add({"gate",
                 "activation(gate) * up, elementwise",
                 {"type", "activation"},
-                [=](const kernels::Gpu&) -> Result<Described> {
+                [=](const Request&) -> Result<Described> {
                   const auto type = read_type(*words);
                   const auto of = read_activation(*activation);
                   if (!type) return type.diags();

@@ -33,30 +33,33 @@ LaunchGrid sum_grid(const Gemm& gemm, const LaunchSizes& sizes) {
 }  // namespace
 
 void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
+  // clang-format off
   const std::vector<std::string> sum_options = {
-      "m",      "n",           "k",        "multiple",  "multiple-c",    "type",      "a",
-      "b",      "accumulator", "c",        "a-major",   "b-major",       "tile",      "warps",
-      "stages", "promote",     "epilogue", "splits",    "stream-blocks", "producers", "cluster",
-      "group",  "bit-op",      "tuning",   "workspace", "swap",          "gpu",       "one-launch"};
+      "m", "n", "k", "multiple", "multiple-c", "type", "a", "b", "accumulator", "c", "a-major",
+      "b-major", "tile", "warps", "stages", "promote", "epilogue", "splits", "stream-blocks",
+      "producers", "cluster", "cluster-columns", "group", "bit-op", "tuning", "workspace", "swap",
+      "gpu", "multiprocessors", "cluster-splits", "products", "direct", "persistent",
+      "one-launch"};
+  // clang-format on
   std::vector<std::string> options = sum_options;
-  options.insert(options.end(), {"cluster-splits", "products", "direct", "batched", "persistent"});
+  options.emplace_back("batched");
   registry.add({"gemm", "GEMM in every supported type", options,
-                [=](const kernels::Gpu& gpu) -> Result<Described> {
+                [=](const Request& request) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
-                  const auto full = completed(*words, *read, gpu);
+                  const auto full = completed(*words, *read, request);
                   if (!full) return full.diags();
                   const Gemm gemm = *full;
                   return Described{
-                      kernels::gemm(gemm), grid_of(gemm, gpu.multiprocessors()),
+                      kernels::gemm(gemm), grid_of(gemm, request.gpu.multiprocessors()),
                       [=](const LaunchSizes& sizes) { return launch_grid(gemm, sizes); }};
                 }});
-  // It takes gemm's options, which determine tiles and types.
+  // It takes the options that determine tiles and types.
   registry.add({"gemm_sum", "reduction of the partial sums of a split-K or stream-K gemm",
-                sum_options, [=](const kernels::Gpu& gpu) -> Result<Described> {
+                sum_options, [=](const Request& request) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
-                  const auto full = completed(*words, *read, gpu);
+                  const auto full = completed(*words, *read, request);
                   if (!full) return full.diags();
                   const Gemm gemm = *full;
                   return Described{
@@ -64,10 +67,11 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                       .grid_of = [=](const LaunchSizes& sizes) { return sum_grid(gemm, sizes); }};
                 }});
   std::erase(options, "a-major");
-  for (const char* option : {"bit-op", "products", "swap", "direct", "tuning", "workspace", "gpu"})
+  for (const char* option : {"bit-op", "products", "swap", "direct", "tuning", "workspace", "gpu",
+                             "multiprocessors", "cluster-columns"})
     std::erase(options, option);
   registry.add({"sparse_gemm", "GEMM with a 2:4 sparse A", options,
-                [=](const kernels::Gpu&) -> Result<Described> {
+                [=](const Request&) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
                   const Gemm gemm = *read;

@@ -67,7 +67,7 @@ constexpr Lesson lessons[] = {
 void add_lessons(KernelRegistry& registry) {
   for (const Lesson& lesson : lessons)
     registry.add(
-        {lesson.name, lesson.summary, {}, [&lesson](const kernels::Gpu&) -> Result<Described> {
+        {lesson.name, lesson.summary, {}, [&lesson](const Request&) -> Result<Described> {
            return Described{lesson.make(), lesson.one_block ? std::optional(Dim3{}) : std::nullopt};
          }});
 }

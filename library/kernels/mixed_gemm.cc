@@ -32,8 +32,8 @@ void add_mixed_gemm(KernelRegistry& registry, const SharedProductWords& words) {
   registry.add(
       {"mixed_gemm",
        "X * W with weights of 4 or 8 bits (W4A16, W8A16) and a scale for each group",
-       {"m", "n", "k", "type", "weight", "scale-group", "zeros", "gpu"},
-       [=](const kernels::Gpu& gpu) -> Result<Described> {
+       {"m", "n", "k", "type", "weight", "scale-group", "zeros", "gpu", "multiprocessors"},
+       [=](const Request& request) -> Result<Described> {
          const auto type = read_type(*words);
          if (!type) return type.diags();
          const bool four = own->weight == "u4";
@@ -42,7 +42,7 @@ void add_mixed_gemm(KernelRegistry& registry, const SharedProductWords& words) {
          kernels::MixedGemm with{.m = words->m, .n = words->n, .k = words->k};
          with.type = *type, with.weight = four ? Type::u4 : Type::u8;
          with.group = own->scale_group, with.zeros = own->zeros;
-         with = tuned(with, gpu);
+         with = tuned(with, request.gpu);
          Described out{
              .kernel = kernels::mixed_gemm(with), .grid_of = [=](const LaunchSizes& sizes) {
                return LaunchGrid{with.blocks(size_of(sizes, "m", with.m),
@@ -50,7 +50,7 @@ void add_mixed_gemm(KernelRegistry& registry, const SharedProductWords& words) {
              }};
          // Otherwise the grid says how large P is.
          if (!with.sums_in_memory() && with.m > 0 && with.n > 0)
-           out.grid = Dim3{with.blocks(with.m, with.n, gpu.multiprocessors())};
+           out.grid = Dim3{with.blocks(with.m, with.n, request.gpu.multiprocessors())};
          return out;
        }});
 }

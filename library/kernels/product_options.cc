@@ -8,6 +8,7 @@
 #include <charconv>
 #include <limits>
 
+#include "library/kernels/given.h"
 #include "tartan/dsl/kernels/tuning.h"
 
 namespace tartan::inline TARTAN_ABI::builtins {
@@ -69,27 +70,14 @@ class Reader {
     return out;
   }
 
-  Result<ScaledGemm> read_scaled_gemm(const ScaledWords& own, const kernels::Gpu& gpu) {
+  Result<ScaledGemm> read_scaled_gemm(const ScaledWords& own, const Request& request) {
     ScaledGemm out;
     out.c = type("--c", words_.c, bf16);
     out.grouping = grouping(own.grouping);
     const auto rest = read();  // common to both
     if (!rest) return diags_;
-    out.m = rest->m, out.n = rest->n, out.k = rest->k;
-    const Tile one = out.tile;
-    if (words_.tile.empty()) out = kernels::tuned(out, gpu);
-    else out.tile = rest->tile, out.tile.k = one.k;
-    if (!words_.tile.empty() && words_.warps.empty())
-      out.tile.warps_m = one.warps_m, out.tile.warps_n = one.warps_n;
-    if (words_.stages) out.stages = rest->stages;
-    if (words_.cluster) out.cluster = rest->cluster;
-    if (words_.group) out.group = rest->group;
-    out.share_a |= own.share_a;
-    if (words_.tile.empty()) {
-      if (out.cluster > 1) out.cluster_splits = 1;
-      return out;
-    }
-    out.cluster_splits = rest->cluster_splits;
+    put_common(*rest, request, out);
+    out.share_a = own.share_a, out.cluster_splits = rest->cluster_splits;
     out.parts_n = out.tile.n > 160 ? 2 : 1;
     out.blocks_k = number("--blocks-k", own.blocks_k, 1, 4), out.overlap = out.blocks_k > 1;
     if (!diags_.ok()) return diags_;
@@ -97,21 +85,13 @@ class Reader {
   }
 
   Result<KGroupedGemm> read_k_grouped_gemm(const ScaledWords& scaled, bool accumulate,
-                                           const kernels::Gpu& gpu) {
+                                           const Request& request) {
     KGroupedGemm out;
     out.accumulate = accumulate;
     const auto rest = read();  // common to both
     if (!rest) return diags_;
-    out.m = rest->m, out.n = rest->n, out.k = rest->k;
-    const Tile one = out.tile;
-    if (words_.tile.empty()) out = kernels::tuned(out, gpu);
-    else out.tile = rest->tile, out.tile.k = rest->tile.k ? rest->tile.k : one.k;
-    if (!words_.tile.empty() && words_.warps.empty())
-      out.tile.warps_m = one.warps_m, out.tile.warps_n = one.warps_n;
-    if (words_.stages) out.stages = rest->stages;
-    if (words_.cluster) out.cluster = rest->cluster;
-    if (words_.group) out.group = rest->group;
-    out.share_a |= scaled.share_a;
+    put_common(*rest, request, out);
+    out.share_a = scaled.share_a;
     return out;
   }
 
@@ -127,22 +107,23 @@ class Reader {
     out.k = number("--k", words_.k, 0);
     out.multiple = number("--multiple", words_.multiple, 1);
     out.multiple_c = number("--multiple-c", words_.multiple_c, 1);
-    out.stages = number("--stages", words_.stages.value_or(out.stages), 1, 256);
+    out.stages = number("--stages", words_.stages, 1, 256);
     out.splits = number("--splits", words_.splits, 1, kernels::most_splits);
     out.stream_blocks =
         number("--stream-blocks", words_.stream_blocks, 0, kernels::most_stream_blocks);
-    out.producers = number("--producers", words_.producers.value_or(out.producers), 0, 31);
+    out.producers = number("--producers", words_.producers, 0, 31);
     out.promote = number("--promote", words_.promote, 0);
-    out.cluster = number("--cluster", words_.cluster.value_or(out.cluster), 1);
-    out.cluster_columns =
-        number("--cluster-columns", words_.cluster_columns.value_or(out.cluster_columns), 1, 8);
-    out.group = number("--group", words_.group.value_or(out.group), 1);
+    out.cluster = number("--cluster", words_.cluster, 1);
+    out.cluster_columns = number("--cluster-columns", words_.cluster_columns, 1, 8);
+    out.group = number("--group", words_.group, 1);
     out.cluster_splits = number("--cluster-splits", words_.cluster_splits, 1, 8);
     out.persistent = words_.persistent;
     out.swap = words_.swap, out.direct = words_.direct, out.one_launch = words_.one_launch;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
     out.b = type("--b", words_.b, type("--type", words_.type, f16, false));
+    if (const auto both = parse_type(words_.type); both && *both != out.a && *both != out.b)
+      wrong("--type", words_.type, "no --a and --b beside it, which replace it");
     const bool integers = !info(out.a).floating;
     out.accumulator = type("--accumulator", words_.accumulator,
                            integers       ? s32
@@ -163,6 +144,20 @@ class Reader {
   }
 
  private:
+  // To the options of another product, whose defaults are its own.
+  template <typename Options>
+  void put_common(const Gemm& rest, const Request& request, Options& out) const {
+    out.m = rest.m, out.n = rest.n, out.k = rest.k;
+    out.cluster = rest.cluster, out.group = rest.group;
+    if (request.gives("stages")) out.stages = rest.stages;
+    if (words_.tile.empty()) return;
+    out.tile.m = rest.tile.m, out.tile.n = rest.tile.n;
+    if (rest.tile.k) out.tile.k = rest.tile.k;
+    if (words_.warps.empty()) return;
+    out.tile.warps_m = rest.tile.warps_m, out.tile.warps_n = rest.tile.warps_n;
+    out.tile.warps_k = rest.tile.warps_k;
+  }
+
   void wrong(std::string_view option, std::string_view found, std::string_view expected) {
     diags_.report("usage"_rule, {}, fmt::format("{} {}: expected {}", option, found, expected));
   }
@@ -271,16 +266,6 @@ class Reader {
       if (words_.tile.empty()) wrong("--warps", words_.warps, "a --tile to divide among the warps");
       out.warps_m = warps[0], out.warps_n = warps[1], out.warps_k = along_k;
     }
-    if (words_.tile.empty() && words_.swap)
-      wrong("--swap", "without --tile", "a --tile of n rows, m columns");
-    if (words_.tile.empty() && words_.direct)
-      wrong("--direct", "without --tile", "a --tile of 1 to 8 rows");
-    if (words_.tile.empty() && words_.cluster_splits > 1)
-      wrong("--cluster-splits", fmt::format("{}", words_.cluster_splits),
-            "a --tile whose k-tiles the CTAs divide");
-    if (words_.tile.empty() && words_.products > 1)
-      wrong("--products", fmt::format("{}", words_.products),
-            "a --tile of each warpgroup, and --persistent");
     return out;
   }
 
@@ -313,47 +298,20 @@ class Reader {
 
 Result<Gemm> read_gemm(const ProductWords& words) { return Reader(words).read(); }
 
-Result<Gemm> completed(const ProductWords& words, const Gemm& read, const kernels::Gpu& gpu) {
-  if (!words.tuning.empty() && !words.tile.empty())
-    return {"usage"_rule, "--tuning: not together with --tile, which it would replace"};
-  if (words.workspace < 0)
-    return {"usage"_rule,
-            fmt::format("--workspace {}: expected a number of at least 0", words.workspace)};
-  if (!words.tile.empty()) return read;
-  Gemm out = kernels::tuned(read, gpu, words.workspace);
-  if (!words.tuning.empty()) {
-    const auto tuning = kernels::Tuning::read(words.tuning);
-    if (!tuning) return tuning.diags();
-    const auto found = tuning->find(read, gpu.target(), words.workspace);
-    if (!found) return found.diags();
-    out = found->value_or(out);
-  }
-  if (words.stages) out.stages = read.stages;
-  if (words.producers && read.producers == 0 && out.tile.products > 1)
-    return {"usage"_rule,
-            "--producers 0: the tile that is chosen here is computed by warpgroups in turn "
-            "(--products), which need producer warps; leave it out, or name a --tile"};
-  if (words.producers) out.producers = read.producers;
-  if (words.cluster) out.cluster = read.cluster;
-  if (words.cluster_columns) out.cluster_columns = read.cluster_columns;
-  if (words.group) out.group = read.group;
-  out.persistent |= read.persistent;
-  if (out.persistent) out.cluster_splits = 1;
-  return out;
-}
-
 Result<BlockScaled> read_block_scaled(const ProductWords& words) {
   return Reader(words).read_block_scaled();
 }
 
 Result<ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
-                                    const kernels::Gpu& gpu) {
-  return Reader(words).read_scaled_gemm(own, gpu);
+                                    const Request& request) {
+  const auto read = Reader(words).read_scaled_gemm(own, request);
+  return read && words.tile.empty() ? chosen(*read, request) : read;
 }
 
 Result<KGroupedGemm> read_k_grouped_gemm(const ProductWords& words, const ScaledWords& scaled,
-                                         bool accumulate, const kernels::Gpu& gpu) {
-  return Reader(words).read_k_grouped_gemm(scaled, accumulate, gpu);
+                                         bool accumulate, const Request& request) {
+  const auto read = Reader(words).read_k_grouped_gemm(scaled, accumulate, request);
+  return read && words.tile.empty() ? chosen(*read, request) : read;
 }
 
 Result<Type> read_type(const ProductWords& words) { return Reader(words).read_type(); }
@@ -378,9 +336,11 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
   option("c", words.c, "Element type of C; default: the accumulator's");
   option("a-major", words.a_major, "Major order of A: row or col", true);
   option("b-major", words.b_major, "Major order of B: row or col", true);
-  option("tile", words.tile,
-         "CTA tile, MxN or MxNxK; default: the fastest for these sizes on --gpu, together with "
-         "its warps, stages, producers, cluster, group and --persistent");
+  option(
+      "tile", words.tile,
+      "CTA tile, MxN or MxNxK; default: the fastest for these sizes on --gpu, together with "
+      "its warps, stages, producers, cluster, group and --persistent, of those that have what else "
+      "is given");
   option(
       "warps", words.warps,
       "Warps of a --tile along m and n, or MxNxK of which some divide each k-tile; default: 2x2");
@@ -395,13 +355,17 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          fmt::format("GPU for which the fastest is chosen where options are not given, such as "
                      "H200: {}; default: the usual one of the target, H100 for sm_90a",
                      fmt::join(kernels::Gpu::names(), ", ")));
+  option("multiprocessors", words.multiprocessors,
+         "So many of the GPU's multiprocessors, such as those of a part of it (MIG); 0: all", true);
   option("tuning", words.tuning,
-         "File of `tartan tune`: the fastest tile as measured, where it has the product");
+         "File of `tartan tune`: the fastest tile as measured on --gpu, where it has the product");
   option("workspace", words.workspace,
          "Bytes for partial sums: above 0, split-K is chosen where it is the fastest, with "
          "--one-launch, or C is then the workspace of gemm_sum",
          true);
-  option("splits", words.splits, "Split-K: number of splits of k; gemm_sum reduces them", true);
+  option("splits", words.splits,
+         "Split-K: number of splits of k; gemm_sum reduces them; default with --tile or without "
+         "--workspace: 1");
   option("one-launch", words.one_launch,
          "Split-K without gemm_sum: the last CTA of each tile adds the partial sums, for 2 to 16 "
          "--splits; the parameters parts and counters follow");
@@ -411,13 +375,11 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          true);
   option("cluster-splits", words.cluster_splits,
          "Split-K within a cluster, from sm_90 on: CTAs that divide the k-tiles of a tile and add "
-         "their sums in distributed shared memory: 1, 2, 4 or 8",
-         true);
+         "their sums in distributed shared memory: 1, 2, 4 or 8; default with --tile: 1");
   option(
       "products", words.products,
       "Ping-pong: so many warpgroups of a --persistent kernel compute a --tile each, in turn, so "
-      "that one stores while another multiplies",
-      true);
+      "that one stores while another multiplies; default with --tile: 1");
   option("swap", words.swap,
          "Computes the transpose of C, so that a --tile is one of n rows and m columns: for few "
          "rows");

@@ -2,7 +2,6 @@
 // library/kernels/product_options.h - reads the options of gemm and other products.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +14,11 @@
 
 namespace tartan::inline TARTAN_ABI::builtins {
 
-/// As written; empty: not given.
+/// As written, else the defaults. Empty words are not given; of what else is given, Request knows.
 struct ProductWords {
   int m = 256, n = 256, k = 256, multiple = 8, multiple_c = 8, splits = 1;
   int stream_blocks = 0, promote = 0;
-  std::optional<int> stages, producers, cluster, cluster_columns, group;
+  int stages = 3, producers = 0, cluster = 1, cluster_columns = 1, group = 8;
   int cluster_splits = 1, products = 1;
   bool batched = false, persistent = false, swap = false, direct = false, one_launch = false;
   std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
@@ -27,7 +26,8 @@ struct ProductWords {
   std::string tile, warps, bit_op;
   std::string tuning;  // a file
   std::string gpu;     // a name
-  int workspace = 0;   // bytes
+  int multiprocessors = 0;
+  int workspace = 0;  // bytes
   std::vector<std::string> epilogue;
 };
 
@@ -47,19 +47,20 @@ inline int size_of(const LaunchSizes& sizes, std::string_view param, int constan
 
 /// The options, or all errors in the text and in the options themselves.
 Result<kernels::Gemm> read_gemm(const ProductWords& words);
-/// For gemm and gemm_sum: options that are not given become the fastest, as a file of tune() says
-/// if it has the product, else as kernels::tuned() does.
+/// For gemm and gemm_sum: settings that are not given become the fastest, as a file of tune() says
+/// if it has the product, else as kernels::tuned() does. What is given holds, or is an error.
 Result<kernels::Gemm> completed(const ProductWords& words, const kernels::Gemm& read,
-                                const kernels::Gpu& gpu);
+                                const Request& request);
 /// The same for block_scaled, which has its own options.
 Result<kernels::BlockScaled> read_block_scaled(const ProductWords& words);
-/// The same for scaled_gemm. Without a tile, the fastest: see kernels::tuned().
+/// The same for scaled_gemm. Without a tile, the fastest that has what is given: see
+/// kernels::tuned().
 Result<kernels::ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
-                                             const kernels::Gpu& gpu);
+                                             const Request& request);
 /// The same for k_grouped_gemm.
 Result<kernels::KGroupedGemm> read_k_grouped_gemm(const ProductWords& words,
                                                   const ScaledWords& scaled, bool accumulate,
-                                                  const kernels::Gpu& gpu);
+                                                  const Request& request);
 /// Only the element type, for kernels that take no more than --type.
 Result<Type> read_type(const ProductWords& words);
 

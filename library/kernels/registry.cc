@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "dsl/kernels/gpus.h"
 #include "library/kernels/families.h"
 
 namespace tartan::inline TARTAN_ABI::builtins {
@@ -19,7 +20,7 @@ bool takes(const BuiltinKernel& kernel, const std::string& option) {
 
 KernelRegistry::KernelRegistry() {
   const auto words = std::make_shared<ProductWords>();
-  gpu_name_ = &words->gpu;
+  gpu_name_ = &words->gpu, multiprocessors_ = &words->multiprocessors;
   add_product_options(*this, *words);
   add_gemm(*this, words);
   add_block_scaled(*this, words);
@@ -39,8 +40,24 @@ const BuiltinKernel* KernelRegistry::find(std::string_view name) const {
 }
 
 Result<kernels::Gpu> KernelRegistry::gpu(const std::optional<Target>& target) const {
-  if (gpu_name_->empty()) return kernels::Gpu(target.value_or(Target::of({80, 0})));
-  return target ? kernels::Gpu::find(*gpu_name_, *target) : kernels::Gpu::find(*gpu_name_);
+  if (*multiprocessors_ < 0)
+    return {"usage"_rule, fmt::format("--multiprocessors {}: expected a number of at least 1, or 0 "
+                                      "for those of the GPU",
+                                      *multiprocessors_)};
+  const std::string& name = *gpu_name_;
+  const auto gpu = name.empty()
+                       ? Result<kernels::Gpu>(kernels::Gpu(target.value_or(Target::of({80, 0}))))
+                   : target ? kernels::Gpu::find(name, *target)
+                            : kernels::Gpu::find(name);
+  if (!gpu || *multiprocessors_ == 0) return gpu;
+  return detail::GpuAccess::part(*gpu, *multiprocessors_);
+}
+
+Result<Described> KernelRegistry::describe(const BuiltinKernel& kernel, const Request& request,
+                                           std::string_view prefix) const {
+  const Diags refused = refused_options(kernel, request.given, prefix);
+  if (!refused.ok()) return refused;
+  return kernel.describe(request);
 }
 
 Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
@@ -52,7 +69,8 @@ Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
     std::vector<std::string_view> takers;
     for (const BuiltinKernel& each : kernels_)
       if (takes(each, name)) takers.push_back(each.name);
-    if (takers.empty()) continue;  // a command's option, not a kernel's
+    if (std::ranges::find(options_, name, &detail::Option::name) == options_.end())
+      continue;  // a command's option, not a kernel's
     out.report("usage"_rule, {},
                fmt::format("{}{}: unsupported by kernel {}; {} {} it", prefix, name, kernel.name,
                            fmt::join(takers, ", "), takers.size() == 1 ? "supports" : "support"));

@@ -8,12 +8,16 @@
 //     auto multiple = std::make_shared<int>(8);
 //     registry.add_option({.name = "multiple", .value = multiple.get(), .help = "..."});
 //     registry.add({"transpose", "transposing copy", {"multiple"},
-//                   [=](const kernels::Gpu&) {
+//                   [=](const Request&) {
 //                     return Described{kernels::transpose(*multiple)};
 //                   }});
+//
+// Options hold values; which of them a caller has written is in the Request. A value may equal the
+// default: to write it is to want it.
 //   }
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <span>
@@ -53,10 +57,21 @@ struct Described {
   }
 };
 
+/// What a kernel is described for: the GPU, and the names of the options that the caller has
+/// written, such as "cluster-splits".
+struct Request {
+  kernels::Gpu gpu;
+  std::vector<std::string> given = {};
+
+  bool gives(std::string_view option) const {
+    return std::find(given.begin(), given.end(), option) != given.end();
+  }
+};
+
 struct BuiltinKernel {
   std::string name, summary;
   std::vector<std::string> options;  // "m": those it takes, in the order of the help
-  std::function<Result<Described>(const kernels::Gpu&)> describe;
+  std::function<Result<Described>(const Request&)> describe;
 };
 
 class KernelRegistry {
@@ -72,18 +87,22 @@ class KernelRegistry {
   std::span<const detail::Option> options() const { return options_; }
   std::span<const BuiltinKernel> all() const { return kernels_; }
   const BuiltinKernel* find(std::string_view name) const;
-  /// The GPU of option gpu, which runs the target; without a target, the GPU's own. By default the
-  /// usual one of the target, or of sm_80.
+  /// The GPU of the options gpu and multiprocessors, which runs the target; without a target, the
+  /// GPU's own. By default the usual one of the target, or of sm_80.
   Result<kernels::Gpu> gpu(const std::optional<Target>& target) const;
-  /// A usage error for each of the given options that this kernel does not take, which begins with
-  /// `prefix` and the option's name.
+  /// The kernel with its options. A usage error for each given one that it does not take, which
+  /// begins with `prefix` and the option's name.
+  Result<Described> describe(const BuiltinKernel& kernel, const Request& request,
+                             std::string_view prefix) const;
+
+ private:
   Diags refused_options(const BuiltinKernel& kernel, std::span<const std::string> given,
                         std::string_view prefix) const;
 
- private:
   std::vector<detail::Option> options_;
   std::vector<BuiltinKernel> kernels_;
-  const std::string* gpu_name_;  // as given; empty: not given
+  const std::string* gpu_name_;  // empty: not given
+  const int* multiprocessors_;   // 0: all of the GPU
 };
 
 /// Errors of a built-in kernel: its C++ lines are not the user's, so they are left out.

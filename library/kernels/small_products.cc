@@ -40,15 +40,15 @@ void add_small_products(KernelRegistry& registry, const SharedProductWords& word
   registry.add(
       {"small_products",
        "batch of products of up to 64 x 64 x 64, of one to eight warps each",
-       {"type", "c", "a-major", "b-major", "size", "gpu"},
-       [=](const kernels::Gpu& gpu) -> Result<Described> {
+       {"type", "c", "a-major", "b-major", "size", "gpu", "multiprocessors"},
+       [=](const Request& request) -> Result<Described> {
          const auto read = read_gemm(*words);
          if (!read) return read.diags();
          const auto sizes = read_sizes(*size);
          if (!sizes) return sizes.diags();
          SmallProducts with{.m = (*sizes)[0], .n = (*sizes)[1], .k = (*sizes)[2], .type = read->a};
          with.c = read->c, with.a_major = read->a_major, with.b_major = read->b_major;
-         with = tuned(with, gpu);
+         with = tuned(with, request.gpu);
          return Described{.kernel = kernels::small_products(with),
                           .grid_of = [=](const LaunchSizes& launch) {
                             return LaunchGrid{with.blocks(static_cast<int>(launch.of("batch")))};

@@ -9,7 +9,7 @@ void add_transpose(KernelRegistry& registry, const SharedProductWords& words) {
   registry.add({"transpose",
                 "transpose of 16-bit elements through ldmatrix.trans",
                 {"multiple"},
-                [=](const kernels::Gpu&) -> Result<Described> {
+                [=](const Request&) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
                   return Described{

@@ -9,7 +9,7 @@ void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words) {
   registry.add({"wmma_gemm",
                 "GEMM of f16 through wmma.m16n16k16, sizes as parameters",
                 {"multiple", "multiple-c", "a-major", "b-major"},
-                [=](const kernels::Gpu&) -> Result<Described> {
+                [=](const Request&) -> Result<Described> {
                   const auto read = read_gemm(*words);
                   if (!read) return read.diags();
                   const kernels::WmmaGemm options{.a_major = read->a_major,

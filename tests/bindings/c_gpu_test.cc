@@ -43,6 +43,7 @@ TEST_F(COnGpu, NamesTheDeviceAndReportsTheDriversErrors) {
   EXPECT_STREQ(tartan_device_name(device), "Fake GPU (sm_90), driver 13.0");
   EXPECT_STREQ(tartan_device_arch(device), "sm_90a");
   EXPECT_STREQ(tartan_device_gpu(device), "H100");  // the usual one of sm_90
+  EXPECT_EQ(tartan_device_multiprocessors(device), fake.multiprocessors);
   EXPECT_EQ(tartan_device_emulated(device), 0);
   fake.failures["cuMemAlloc"] = 1;
   tartan_buffer* buffer = nullptr;

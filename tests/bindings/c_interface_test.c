@@ -130,12 +130,20 @@ static void test_devices(void) {
               "expected none, memory or all, found some");
   CHECK_ERROR(tartan_open("emulator", "{\"threads\": \"many\"}", &device), "usage",
               "option threads: expected an integer of 32 bits, found \"many\"");
+  CHECK_ERROR(tartan_open("emulator", "{\"hardware\": \"\"}", &device), "usage",
+              "option hardware: expected a string that is not empty");
+  CHECK_ERROR(tartan_open("cuda:3", "{\"checks\": \"none\"}", &device), "usage",
+              "tartan_open: option checks: it is of the emulator, found device cuda:3");
+  CHECK_OK(tartan_open("auto", "{\"checks\": \"all\"}", &device));
+  CHECK(tartan_device_emulated(device) == 1);
+  tartan_device_free(device);
   CHECK_ERROR(tartan_open("emulator", "[1]", &device), "usage", "expected a JSON object");
   CHECK_ERROR(tartan_open("emulator", "{", &device), "usage", "text that is not JSON");
   CHECK_OK(tartan_open("emulator", "{\"hardware\": \"sm_80\", \"timeout\": 60}", &device));
   CHECK(strstr(tartan_device_name(device), "emulator") != NULL);
   CHECK(strcmp(tartan_device_arch(device), "sm_80") == 0);
   CHECK(strcmp(tartan_device_gpu(device), "A100") == 0);
+  CHECK(tartan_device_multiprocessors(device) == 108);
   CHECK(tartan_device_emulated(device) == 1);
   CHECK_OK(tartan_synchronize(device));
   CHECK_OK(tartan_findings(device, &json));
@@ -145,6 +153,7 @@ static void test_devices(void) {
   CHECK(strcmp(tartan_device_name(NULL), "") == 0);
   CHECK(strcmp(tartan_device_arch(NULL), "") == 0);
   CHECK(strcmp(tartan_device_gpu(NULL), "") == 0);
+  CHECK(tartan_device_multiprocessors(NULL) == 0);
   CHECK(tartan_device_emulated(NULL) == 0);
   tartan_device_free(device);
   tartan_device_free(NULL);
@@ -280,6 +289,12 @@ static void test_kernels(void) {
               "gemm: ");
   CHECK_ERROR(tartan_compile("gemm", "sm_90a", "{\"gpu\": \"H300\"}", &kernel), "kernel-option",
               "GPU H300: unknown; expected one of A100, ");
+  CHECK_ERROR(tartan_compile("gemm", "sm_90a", "{\"gpu\": \"H100 H200\"}", &kernel),
+              "kernel-option", "GPU H100 H200: it names H100 and H200; expected one of A100, ");
+  CHECK_ERROR(tartan_compile("gemm", "sm_90a", "{\"direct\": true}", &kernel), "usage",
+              "--direct: the configurations that are chosen for sm_90a have no such one");
+  CHECK_ERROR(tartan_compile("scaled_gemm", "sm_90a", "{\"cluster-columns\": 2}", &kernel), "usage",
+              "option cluster-columns: unsupported by kernel scaled_gemm; gemm, gemm_sum support");
   CHECK_ERROR(tartan_compile(NULL, NULL, NULL, &kernel), "usage", "the argument target is null");
   CHECK_ERROR(tartan_compile("gemm", "sm_80", NULL, NULL), "usage", "the argument out is null");
   CHECK_OK(tartan_compile("gemm", "sm_80", product, &kernel));

@@ -46,7 +46,9 @@ class Kernels(unittest.TestCase):
         attention = next(each for each in tartan.kernels() if each.name == "attention")
         options = {each.name: each for each in attention.options}
         self.assertEqual(
-            set(options), {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed", "gpu"}
+            set(options),
+            {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed"}
+            | {"gpu", "multiprocessors"},
         )
         self.assertEqual((options["head-dim"].type, options["head-dim"].default), ("integer", 64))
         self.assertEqual((options["causal"].type, options["causal"].default), ("boolean", False))
@@ -96,6 +98,36 @@ class Kernels(unittest.TestCase):
         self.assertNotEqual(other.ptx, usual.ptx)
         with self.assertRaisesRegex(tartan.Error, "GPU H300: unknown; expected one of A100"):
             tartan.compile("scaled_gemm", "sm_90a", gpu="H300")
+
+    def test_a_part_of_a_gpu_is_chosen_for(self):
+        few = {"m": 1, "n": 8192, "k": 8192}
+
+        class Part(tartan.Device):
+            """A device with half of the multiprocessors, as MIG makes them."""
+
+        part = Part("emulator", hardware="sm_90a")
+        self.assertEqual((part.gpu, part.multiprocessors), ("H100", 132))
+        whole = tartan.compile("mixed_gemm", part, **few)
+        self.assertEqual(whole.ptx, tartan.compile("mixed_gemm", "sm_90a", **few).ptx)
+        part.multiprocessors = 66
+        half = tartan.compile("mixed_gemm", part, **few)
+        self.assertNotEqual(half.ptx, whole.ptx)
+        other = tartan.compile("mixed_gemm", "sm_90a", gpu="H100", multiprocessors=66, **few)
+        self.assertEqual(half.ptx, other.ptx)
+        named = tartan.compile("mixed_gemm", part, gpu="H100", **few)  # all of it
+        self.assertEqual(named.ptx, whole.ptx)
+
+    def test_what_is_given_holds(self):
+        product = {"m": 64, "n": 2112, "k": 7168, "type": "bf16", "c": "bf16"}
+        clusters = ".reqnctapercluster"
+        self.assertIn(clusters, tartan.compile("gemm", "sm_90a", **product).ptx)
+        alone = {"cluster_splits": 1, "cluster": 1, "cluster_columns": 1}
+        self.assertNotIn(clusters, tartan.compile("gemm", "sm_90a", **product, **alone).ptx)
+        default = {each.name: each for each in tartan.kernels()}["gemm"].options
+        chosen = {each.name for each in default if each.type == "integer" and each.default is None}
+        self.assertIn("cluster-splits", chosen)
+        with self.assertRaisesRegex(tartan.Error, "--direct: the configurations"):
+            tartan.compile("gemm", "sm_90a", direct=True)
 
     def test_check(self):
         self.assertEqual(tartan.check(SCALE), [])

@@ -86,6 +86,8 @@ TEST(Command, InvalidArguments) {
                             "emit gemm --gpu H300",
                             "emit gemm --gpu H200 --target sm_100a",
                             "emit transpose --gpu H200",
+                            "emit gemm --type s8 --a f16 --b f16",
+                            "emit gemm --gpu 'H100 H200'",
                             "isa nothing",
                             "isa --target sm_1",
                             "layout nothing",
@@ -180,7 +182,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--page 64 --heads 128 --grouping "
       "none "
       "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic --size 32x32x32 "
-      "--accumulate --weight u4 --scale-group 64 --zeros --gpu A100";
+      "--accumulate --weight u4 --scale-group 64 --zeros --gpu A100 --multiprocessors 0";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel :
        {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm",
@@ -193,7 +195,8 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
     const std::size_t taken = count(options, "--");
     const Ran out = tartan("emit " + kernel + all);
     EXPECT_EQ(out.code, 2) << out.out;
-    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), 55 - taken) << out.out;
+    EXPECT_EQ(count(out.out, ": unsupported by kernel " + kernel + "; "), count(all, " --") - taken)
+        << out.out;
     EXPECT_EQ(taken == 0, kernel == "one_mma");
   }
   const auto message = [](const std::string& words) { return tartan(words).out; };
@@ -209,6 +212,18 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
             "error: --splits 300: expected a number from 1 to 256 [usage]\n");
   EXPECT_NE(message("emit gemm --m 20000000 --n 20000000").find("--m 20000000 --n 20000000: C"),
             std::string::npos);
+}
+
+TEST(Command, EmitRefusesWhatNoConfigurationHas) {
+  const Ran one = tartan("emit scaled_gemm --cluster-columns 2");
+  EXPECT_EQ(one.out,
+            "error: --cluster-columns: unsupported by kernel scaled_gemm; gemm, gemm_sum support "
+            "it [usage]\n");
+  const Ran two = tartan("emit gemm --multiprocessors -1");
+  EXPECT_EQ(two.code, 2);
+  EXPECT_NE(two.out.find("--multiprocessors -1: expected a number of at least 1"),
+            std::string::npos)
+      << two.out;
 }
 
 // The partial sums of a transpose have another order.

@@ -43,7 +43,7 @@ TEST(EqualBuiltIn, TheTextsForTwoTargets) {
     if (each.name == "scaled_gemm" || each.name == "k_grouped_gemm") continue;
     const bool new_one = each.name.starts_with("stmatrix");
     const auto compiled = [&](const Target& target) {
-      const auto described = each.describe(target);
+      const auto described = each.describe({target});
       EXPECT_TRUE(described) << each.name;
       return std::pair{*compile(described->kernel, target.arch), described->grid};
     };

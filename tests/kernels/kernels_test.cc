@@ -29,7 +29,7 @@ builtins::Described small(const std::string& name, const Target& target) {
   const std::string tile = name.starts_with("gemm") ? R"(, "tile": "64x64x32")" : "";
   EXPECT_TRUE(detail::read_json(kernels.options(), R"({"m": 128, "n": 64, "k": 96)" + tile + "}",
                                 "options"));
-  auto out = kernels.find(name)->describe(target);
+  auto out = kernels.find(name)->describe({target});
   EXPECT_TRUE(out) << out.diags().text();
   return *out;
 }

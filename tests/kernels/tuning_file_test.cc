@@ -216,6 +216,38 @@ TEST_F(TuningFile, EmissionTakesItWhenItIsTold) {
   EXPECT_NE(damaged.out.find("not JSON"), std::string::npos) << damaged.out;
 }
 
+// Of the entries, those of the GPU that is named.
+TEST_F(TuningFile, EmissionTakesThoseOfTheNamedGpu) {
+  const std::string words =
+      "emit gemm --target sm_90a --type bf16 --c bf16 --m 16 --n 8192 --k 8192";
+  Tuning tuning;
+  tuning.add(entry(2));
+  TuningEntry other = entry(3);
+  other.on.gpu = "NVIDIA H200";
+  tuning.add(other);
+  ASSERT_TRUE(tuning.merge_into(path_));
+  const std::string by_file = " --tuning " + path_,
+                    tile = " --tile 16x64x128 --warps 1x4 --producers 4 --stages ";
+  EXPECT_EQ(tartan(words + by_file + " --gpu H100").out, tartan(words + tile + "2").out);
+  EXPECT_EQ(tartan(words + by_file + " --gpu H200").out, tartan(words + tile + "3").out);
+  EXPECT_NE(tartan(words + by_file).out.find("disagree about 16 x 8192 x 8192"), std::string::npos);
+  const auto missing = tartan(words + by_file + " --gpu 'H100 PCIe'");
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_NE(missing.out.find("expected entries of --gpu H100 PCIe, found those of NVIDIA H100 80GB "
+                             "HBM3, NVIDIA H200"),
+            std::string::npos)
+      << missing.out;
+  // What else is given agrees with the entry, or is an error.
+  EXPECT_EQ(tartan(words + by_file + " --gpu H100 --stages 2 --splits 1").out,
+            tartan(words + tile + "2").out);
+  const auto differs = tartan(words + by_file + " --gpu H100 --stages 5 --splits 1");
+  EXPECT_EQ(differs.code, 2);
+  EXPECT_NE(differs.out.find("--stages 5 --splits 1: --tuning " + path_ +
+                             " has --stages 2 for this product; leave out one of them"),
+            std::string::npos)
+      << differs.out;
+}
+
 TEST_F(TuningFile, TuneSaysWhatIsMissing) {
   const std::string sizes = " --m 64 --n 64 --k 64 ";
   const auto expect = [&](const std::string& words, const std::string& message) {

@@ -359,7 +359,7 @@ std::vector<Subject> instructions() {
   for (const builtins::BuiltinKernel& each : registry.all()) {
     if (!each.options.empty() || each.name == "mma_probe") continue;
     const Target target = Target::of(*Arch::parse("sm_90"));
-    const auto described = each.describe(target);
+    const auto described = each.describe({target});
     const Compiled compiled = compiled_for(described->kernel, "sm_90");
     out.push_back(subject_of("lesson/" + each.name, compiled,
                              {whole_run(compiled, described->grid.value_or(Dim3{}))}));

@@ -103,6 +103,27 @@ TEST_F(ExploreCommand, EveryIdThatScriptsUseExists) {
   for (const std::string& id : used) EXPECT_TRUE(known.contains(id)) << id;
 }
 
+// A file is shown as it is: what only a built-in kernel takes would be ignored.
+TEST_F(ExploreCommand, RefusesOptionsOfBuiltInKernelsForFiles) {
+  NEEDS_CODE_GENERATION();
+  const std::string manifest = museum + "cp-async-without-barrier/right.json";
+  write("empty.ptx", ".version 8.0\n.target sm_80\n");
+  for (const std::string& file : {manifest, path("empty.ptx"), std::string("- < /dev/null")})
+    for (const auto& [option, value] : {std::pair{"gpu", "H200"},
+                                        {"target", "sm_90a"},
+                                        {"ptx", "8.0"},
+                                        {"m", "256"},
+                                        {"swap", ""}}) {
+      const Ran ran = run(
+          fmt::format("explore --{} {} -o {} {}", option, value, path("none.html"), file), true);
+      EXPECT_EQ(ran.code, 2) << file << option;
+      EXPECT_NE(ran.out.find(fmt::format("--{}: an option of built-in kernels; ", option)),
+                std::string::npos)
+          << ran.out;
+      EXPECT_FALSE(fs::exists(path("none.html")));
+    }
+}
+
 // The line's origin as its last .loc says, read here word by word.
 TEST_F(ExploreCommand, LinksEachLineAsItsLocSays) {
   NEEDS_CODE_GENERATION();

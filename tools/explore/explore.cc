@@ -103,6 +103,17 @@ Result<Subject> of_kernel(const ExploreWords& words, const CLI::App& command, in
   return out;
 }
 
+// A file is a kernel already: nothing of it is chosen or compiled.
+Diags refused_of_file(const ExploreWords& words, const CLI::App& command) {
+  Diags out;
+  for (const std::string& each : given_options(words, command))
+    out.report("usage"_rule, {},
+               fmt::format("--{}: an option of built-in kernels; {} is a file, which is shown as "
+                           "it is",
+                           each, words.kernel == "-" ? "standard input" : words.kernel));
+  return out;
+}
+
 bool names_kernel(const ExploreWords& words) {
   std::error_code error;
   return words.kernels.find(words.kernel) ||
@@ -118,6 +129,9 @@ Result<Subject> subject_of(const ExploreWords& words, const CLI::App& command, i
   (void)command, (void)code;
   auto source = read_source(words.kernel);
   if (!source) return source.diags();
+#ifdef TARTAN_LLVM
+  if (const Diags refused = refused_of_file(words, command); !refused.ok()) return refused;
+#endif
   if (is_manifest(source->text())) return of_manifest(*source);
   return of_text(std::move(*source));
 }

@@ -22,7 +22,8 @@ class Device:
 
     A GPU's context is the one that PyTorch uses; adopt() takes another one. The options are for the
     emulator: `hardware`, whose arithmetic ("sm_90"); `checks`, "memory" or "all"; `timeout` in
-    seconds; `threads`; `schedule`. Threads may share a device: one call at a time runs.
+    seconds; `threads`; `schedule`. With one of them "auto" is the emulator (with `hardware` alone,
+    unless the GPU is that). Threads may share a device: one call at a time runs.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Device:
         self.name: str = library.tartan_device_name(handle.pointer).decode()
         self.arch: str = library.tartan_device_arch(handle.pointer).decode()
         self.gpu: str = library.tartan_device_gpu(handle.pointer).decode()
+        self.multiprocessors: int = library.tartan_device_multiprocessors(handle.pointer)
         self.emulated: bool = bool(library.tartan_device_emulated(handle.pointer))
 
     @classmethod

@@ -113,12 +113,15 @@ def compile(name: str, target: Union[str, "Device"], **options: Any) -> Kernel:
     """Compiles a built-in kernel for "sm_90a" and the like, or for a device.
 
     Options are those of `tartan emit`: --head-dim is head_dim. A size of 0 becomes a parameter.
-    With a device, what is not given is chosen for its GPU, as with gpu="H200".
+    With a device, what is not given is chosen for its GPU, as with gpu="H200" and the number of its
+    multiprocessors.
     """
     arch = target if isinstance(target, str) else target.arch
     members = {key.replace("_", "-"): value for key, value in options.items()}
-    if not isinstance(target, str) and target.gpu and name in _choosing():
-        members.setdefault("gpu", target.gpu)
+    if not isinstance(target, str) and "gpu" not in members and name in _choosing():
+        members.setdefault("multiprocessors", target.multiprocessors)
+        if target.gpu:
+            members["gpu"] = target.gpu
     handle = Handle(library.tartan_kernel_free)
     _check(
         library.tartan_compile(

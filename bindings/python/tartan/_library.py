@@ -119,6 +119,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "device_name": (text, handle),
         "device_arch": (text, handle),
         "device_gpu": (text, handle),
+        "device_multiprocessors": (ctypes.c_int, handle),
         "device_emulated": (ctypes.c_int, handle),
         "synchronize": (error, handle),
         "findings": (error, handle, out),
