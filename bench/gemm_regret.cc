@@ -181,9 +181,8 @@ double apart(const kernels::Gemm& a, const kernels::Gemm& b) {
          octaves(std::max(a.producers, 1), std::max(b.producers, 1)) / 4 +
          4 * std::abs(a.persistent - b.persistent) + octaves(a.group, b.group) / 16 +
          octaves(a.cluster, b.cluster) / 2 + octaves(a.cluster_columns, b.cluster_columns) / 2 +
-         4 * octaves(a.cluster_splits, b.cluster_splits) + std::abs(a.one_launch - b.one_launch) +
-         8 * std::abs(a.direct - b.direct) + 8 * std::abs(a.swap - b.swap) +
-         4 * octaves(x.products, y.products);
+         4 * octaves(a.cluster_splits, b.cluster_splits) + 8 * std::abs(a.direct - b.direct) +
+         8 * std::abs(a.swap - b.swap) + 4 * octaves(x.products, y.products);
 }
 
 // What tuned() chooses, or what was recorded that is most like it.
@@ -339,8 +338,7 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(apart),         CONSTANT(outside),        CONSTANT(outside_free),
                       CONSTANT(fill_off),      CONSTANT(copy_off),       CONSTANT(apart_copied),
                       CONSTANT(store_parts),   CONSTANT(turn),           CONSTANT(turn_convert),
-                      CONSTANT(direct),        CONSTANT(arrival),        CONSTANT(part_write),
-                      CONSTANT(part_read)};
+                      CONSTANT(direct)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.

@@ -40,8 +40,7 @@ std::vector<gpu::Drawn> problems(const Words& words) {
 // if the model expects nothing of them.
 std::string kind_of(const kernels::Gemm& each, const Target& target) {
   if (each.splits > 1)
-    return fmt::format("splits {} {} {}x{}", each.one_launch, each.swap, each.cluster,
-                       each.cluster_columns);
+    return fmt::format("splits {} {}x{}", each.swap, each.cluster, each.cluster_columns);
   if (each.direct) return "direct";
   if (each.cluster_splits > 1)
     return fmt::format("cluster splits {}{}", each.cluster_splits, each.swap ? ", swap" : "");

@@ -50,7 +50,7 @@ auto kind_of(const Gemm& each) {
   const Tile& tile = each.tile;
   return std::tuple(tile.m, tile.n, tile.warps_n, tile.products, each.producers > 0, each.swap,
                     each.direct, each.persistent, each.cluster * each.cluster_columns > 1,
-                    each.cluster_splits, each.splits, each.one_launch);
+                    each.cluster_splits, each.splits);
 }
 
 // Those of the model that fit into the workspace. The first is what tuned() chooses. Then the

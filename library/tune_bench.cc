@@ -206,20 +206,13 @@ std::vector<Diags> DeviceBench::load(const std::vector<Gemm>& candidates, double
 
 // One workspace for all: they run one after the other.
 Status DeviceBench::reserve_parts(const std::vector<Gemm>& candidates) {
-  std::int64_t most = 0, counters = 0;
-  for (const Gemm& each : candidates) {
-    most = std::max(most, kernels::workspace_bytes(each));
-    counters = std::max(counters, each.counter_elements(each.m, each.n));
-  }
+  std::int64_t most = 0;
+  for (const Gemm& each : candidates) most = std::max(most, kernels::workspace_bytes(each));
   if (most == 0) return Done{};
   auto parts = device_.allocate(static_cast<std::size_t>(most));
   if (!parts) return parts.diags();
   parts_ = std::move(*parts);
-  if (counters == 0) return Done{};
-  auto zeros = device_.allocate(sizeof(std::uint32_t) * static_cast<std::size_t>(counters));
-  if (!zeros) return zeros.diags();
-  counters_ = std::move(*zeros);
-  return counters_.fill(0);
+  return Done{};
 }
 
 Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options) {
@@ -229,7 +222,7 @@ Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options) {
   auto first = step(kernels::gemm(options), grid, options, false);
   if (!first) return first.diags();
   out.steps.push_back(std::move(*first));
-  if (!options.sum_follows()) return out;
+  if (options.splits == 1 && options.stream_blocks == 0) return out;
   const std::int64_t elements = std::int64_t{options.m} * options.n;
   const Dim3 sums{options.stream_blocks ? options.blocks(options.m, options.n)
                                         : static_cast<std::uint32_t>((elements + 255) / 256)};
@@ -255,12 +248,11 @@ Result<DeviceBench::Step> DeviceBench::step(const Kernel& kernel, Dim3 grid, con
     Arguments arguments;
     if (sum) arguments.add(parts_.address());
     else arguments.add(a(set)).add(b(set));
-    if (sum || options.splits == 1 || options.one_launch) {
+    if (sum || options.splits == 1) {
       arguments.add(c(set));
       add_epilogue(arguments);
     }
     if (!sum && (options.splits > 1 || options.stream_blocks)) arguments.add(parts_.address());
-    if (options.one_launch) arguments.add(counters_.address());
     auto all = arguments_of(compiled, arguments);
     if (!all) return all.diags();
     out.arguments.push_back(std::move(*all));

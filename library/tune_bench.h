@@ -66,7 +66,7 @@ class DeviceBench : public TuneBench {
   const GpuRow& gpu_;
   Loader loader_;
   std::optional<Stream> stream_;
-  Buffer matrices_, parts_, counters_, vectors_, residual_;
+  Buffer matrices_, parts_, vectors_, residual_;
   std::size_t a_bytes_, b_bytes_, c_bytes_, set_bytes_, sets_ = 1, next_ = 0;
   std::vector<Entry> entries_;
 };

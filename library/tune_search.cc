@@ -166,7 +166,6 @@ std::string text_of(const Gemm& options) {
   add("group", options.group, Gemm{}.group), add("splits", options.splits, 1);
   add("stream-blocks", options.stream_blocks, 0), add("cluster-splits", options.cluster_splits, 1);
   add("products", tile.products, 1);
-  if (options.one_launch) out += " --one-launch";
   if (options.swap) out += " --swap";
   if (options.direct) out += " --direct";
   if (options.persistent) out += " --persistent";

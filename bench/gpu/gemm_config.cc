@@ -27,8 +27,6 @@ constexpr Option options[] = {
      "[=N] blocks that compute tile after tile; one a multiprocessor"},
     {"splits", [](Config& c, int value) { c.gemm.splits = value; },
      "=N parts of k, added up by a second launch"},
-    {"one_launch", [](Config& c, int) { c.gemm.one_launch = true; },
-     " splits without a second launch: the last block of a tile adds them up"},
     {"stream", [](Config& c, int value) { c.gemm.stream_blocks = value; },
      "=N blocks that share all steps (stream-K), added up by a second launch"},
     {"warps_k", [](Config& c, int value) { c.gemm.tile.warps_k = value; },
@@ -157,7 +155,6 @@ std::string config_text(const kernels::Gemm& gemm) {
   add("group", gemm.group, kernels::Gemm{}.group), add("cluster", gemm.cluster, 1);
   add("cluster_columns", gemm.cluster_columns, 1);
   add("splits", gemm.splits, 1), add("stream", gemm.stream_blocks, 0);
-  if (gemm.one_launch) out += ":one_launch";
   add("cluster_splits", gemm.cluster_splits, 1), add("warps_k", gemm.tile.warps_k, 1);
   add("products", gemm.tile.products, 1);
   if (gemm.swap) out += ":swap";
@@ -193,7 +190,7 @@ Dim3 grid_of(const Config& config, const Product& product, int multiprocessors) 
 
 unsigned sum_blocks_of(const Config& config, const Product& product) {
   if (config.gemm.stream_blocks) return config.gemm.blocks(product.m, product.n);
-  if (!config.gemm.sum_follows()) return 0;
+  if (config.gemm.splits == 1) return 0;
   return static_cast<unsigned>((std::int64_t{product.m} * product.n + 255) / 256);
 }
 

@@ -62,7 +62,6 @@ Result<GemmRunner> GemmRunner::make(Session& session, const Config& config, cons
   if (!gemm) return gemm.diags();
   if (!config.alone) gemm->overlap();
   GemmRunner out(std::move(*gemm));
-  if (auto status = out.add_workspace(session, config, product); !status) return status.diags();
   if (auto status = out.add_sum(session, config, product); !status) return status.diags();
   for (std::size_t set = 0; set < matrices.sets(); ++set)
     if (auto status = out.add(config, product, alpha, matrices, set); !status)
@@ -70,29 +69,17 @@ Result<GemmRunner> GemmRunner::make(Session& session, const Config& config, cons
   return out;
 }
 
-Status GemmRunner::add_workspace(Session& session, const Config& config, const Product& product) {
-  const kernels::Gemm options = options_of(config, product);
-  if (options.splits == 1 && options.stream_blocks == 0) return Done{};
-  const auto count = static_cast<std::size_t>(options.workspace_elements(product.m, product.n));
-  auto parts = session.device.allocate(bytes(count, options.accumulator));
-  if (!parts) return parts.diags();
-  parts_ = *parts;
-  if (!options.one_launch) return Done{};
-  auto counters = session.device.allocate(
-      bytes(static_cast<std::size_t>(options.counter_elements(product.m, product.n)), u32));
-  if (!counters) return counters.diags();
-  counters_ = *counters;
-  return counters_.fill(0);
-}
-
-// The second launch, if needed.
+// The second launch and the workspace, if needed.
 Status GemmRunner::add_sum(Session& session, const Config& config, const Product& product) {
   const kernels::Gemm options = options_of(config, product);
   const unsigned blocks = sum_blocks_of(config, product);
   if (blocks == 0) return Done{};
   auto sum = Runner::make(session.device, kernels::gemm_sum(options), {blocks});
   if (!sum) return sum.diags();
-  sum_.emplace(std::move(*sum));
+  const auto count = static_cast<std::size_t>(options.workspace_elements(product.m, product.n));
+  auto parts = session.device.allocate(bytes(count, options.accumulator));
+  if (!parts) return parts.diags();
+  sum_.emplace(std::move(*sum)), parts_ = *parts;
   sum_->overlap();
   return Done{};
 }
@@ -100,8 +87,7 @@ Status GemmRunner::add_sum(Session& session, const Config& config, const Product
 // The parameters in the order of kernels::gemm() and kernels::gemm_sum().
 Status GemmRunner::add(const Config& config, const Product& product, float alpha,
                        Matrices& matrices, std::size_t set) {
-  const bool split = config.gemm.splits > 1, stream = config.gemm.stream_blocks > 0,
-             one_launch = config.gemm.one_launch;
+  const bool split = config.gemm.splits > 1, stream = config.gemm.stream_blocks > 0;
   const auto finish = [&](Arguments& arguments) {
     arguments.add(matrices.c(set));
     if (bits(product.c) == 8) arguments.add(alpha);
@@ -111,9 +97,8 @@ Status GemmRunner::add(const Config& config, const Product& product, float alpha
   if (config.sparse) first.add(matrices.kept()).add(matrices.metadata());
   else first.add(matrices.a(set));
   first.add(matrices.b(set));
-  if (!split || one_launch) finish(first);
+  if (!split) finish(first);
   if (split || stream) first.add(parts_);
-  if (one_launch) first.add(counters_);
   if (auto status = gemm_.add(first); !status || !sum_) return status;
   if (config.dynamic) second.add(product.m).add(product.n);
   if (config.dynamic && stream) second.add(product.k);

@@ -46,14 +46,13 @@ class GemmRunner {
 
  private:
   explicit GemmRunner(Runner gemm) : gemm_(std::move(gemm)) {}
-  tartan::Status add_workspace(Session& session, const Config& config, const Product& product);
   tartan::Status add_sum(Session& session, const Config& config, const Product& product);
   tartan::Status add(const Config& config, const Product& product, float alpha, Matrices& matrices,
                      std::size_t set);
 
   Runner gemm_;
   std::optional<Runner> sum_;
-  tartan::Buffer parts_, counters_;
+  tartan::Buffer parts_;
 };
 
 }  // namespace gpu

@@ -24,7 +24,7 @@ struct RegretKernel {
   std::optional<tartan::LoadedKernel> kernel, sum;
   tartan::Diags refused;  // why it does not compile or load
 
-  bool has_sum() const { return options.sum_follows(); }
+  bool has_sum() const { return options.splits > 1 || options.stream_blocks > 0; }
 };
 
 class RegretKernels {

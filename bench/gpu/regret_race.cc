@@ -53,14 +53,6 @@ Buffer& Pools::parts() {
   return parts_;
 }
 
-Buffer& Pools::counters() {
-  constexpr std::size_t bytes = std::size_t{1} << 20;
-  if (counters_.size()) return counters_;
-  counters_ = must(session_.device.allocate(bytes));
-  must(counters_.fill(0));
-  return counters_;
-}
-
 RegretRace::RegretRace(Session& session, const Peers& peers, Pools& pools, const Product& product,
                        const RaceOptions& options)
     : session_(session),
@@ -106,8 +98,8 @@ void RegretRace::add_peers() {
 }
 
 void RegretRace::add(RegretKernel& kernel) {
-  const bool one_launch = kernel.options.one_launch, partial = kernel.has_sum(),
-             split = kernel.options.splits > 1 && !one_launch, dynamic = kernel.options.m == 0;
+  const bool split = kernel.options.splits > 1, partial = kernel.has_sum(),
+             dynamic = kernel.options.m == 0;
   const Product& product = product_;
   struct Prepared {
     std::vector<Arguments> first, second;
@@ -121,8 +113,7 @@ void RegretRace::add(RegretKernel& kernel) {
     first.add(at.a).add(at.b);
     if (!split) first.add(at.c);
     if (bits(product.c) == 8 && !split) first.add(alpha_);
-    if (partial || one_launch) first.add(pools_.parts().address());
-    if (one_launch) first.add(pools_.counters().address());
+    if (partial) first.add(pools_.parts().address());
     prepared->first.push_back(must(arguments_of(kernel.compiled, first)));
     if (!partial) continue;
     if (dynamic) second.add(product.m).add(product.n);

@@ -40,13 +40,12 @@ class Pools {
   tartan::Buffer& of(tartan::Type type);
   tartan::Buffer& results();
   tartan::Buffer& parts();
-  tartan::Buffer& counters();  // zeros
 
  private:
   Session& session_;
   std::size_t bytes_;
   std::map<tartan::Type, tartan::Buffer> random_;
-  tartan::Buffer results_, parts_, counters_;
+  tartan::Buffer results_, parts_;
 };
 
 struct RaceOptions {

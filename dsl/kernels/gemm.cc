@@ -178,9 +178,6 @@ static Kernel described_gemm_sum(const Gemm& options) {
     if (!detail::sizes_are_possible(k, of_c, m, n, options.k) ||
         !detail::parts_are_possible(k, options, rows))
       return;
-    if (!k.require(!options.one_launch,
-                   "one_launch: gemm() adds the partial sums itself; gemm_sum() is not launched"))
-      return;
     if (k.target().arch.sm >= 90) k.griddepcontrol_wait();
     if (!options.stream_blocks) {
       auto parts = k.global("parts", options.accumulator, workspace(options, rows, cols));

@@ -380,15 +380,8 @@ class Collector {
       if (tiles * splits <= 4 * gpu_.multiprocessors && steps >= 2 * splits) {
         Gemm split = each;
         split.splits = splits;
-        const bool one_wave = tiles * splits <= gpu_.multiprocessors;
-        // Faster for two parts of a C that is narrower than they are; not beside threads that copy.
-        const bool once =
-            one_wave && splits == 2 && bits(each.c) <= 16 && by_boxes_ && by_wgmma(each, target_);
-        for (split.one_launch = once;; split.one_launch = false) {
-          out_.push_back(split);
-          if (one_wave) shared(split);
-          if (!split.one_launch) break;
-        }
+        out_.push_back(split);
+        if (tiles * splits <= gpu_.multiprocessors) shared(split);
       }
   }
 
@@ -493,7 +486,6 @@ std::vector<Gemm> candidates(const Gemm& options, const Target& target, const Gp
                              bool partial) {
   Gemm plain = options;
   plain.swap = plain.direct = false, plain.cluster_columns = plain.cluster_splits = 1;
-  plain.one_launch &= plain.splits > 1;
   return Collector(plain, target, gpu, partial).all();
 }
 

@@ -144,7 +144,7 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const Tile& tile = options.tile;
   m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,
   k = options.k ? options.k : 4096;
-  partial = options.sum_follows();
+  partial = options.splits > 1 || options.stream_blocks > 0;
   const bool wgmma = by_wgmma(options, target), tma = by_tma(options, target);
   const double line = double{1} * tile.k * bits(options.a) / 8;
   tiles = static_cast<double>(options.tiles(static_cast<int>(m), static_cast<int>(n)));
@@ -314,14 +314,6 @@ double sum_cycles(const Gemm& options, const Work& work, const GpuRow& gpu, doub
          rounds * options.tile.m * options.tile.n / threads * parts_of_tile * c.sum_wait;
 }
 
-// Of splits that are added in one launch: a CTA leaves its sums in the workspace, the last one of a
-// tile reads those of all, or of the other one.
-double arrival_cycles(const Gemm& options, const GemmConstants& c) {
-  const double bytes = 4.0 * options.tile.m * options.tile.n,
-               read = options.splits == 2 ? 1 : options.splits;
-  return c.arrival + bytes / c.part_write + read * bytes / c.part_read;
-}
-
 // Of a tile's accumulators, what each CTA reads that adds up a part of it, in a cluster that
 // divides k: all, or more where fewer CTAs have a part.
 double parts_each(const Gemm& options) {
@@ -409,7 +401,6 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
   if (options.cluster_splits > 1)  // after all loads
     out.fixed += c.cluster_sum + c.cluster_part * options.cluster_splits +
                  4.0 * options.tile.m * options.tile.n * parts_each(options) / c.cluster_bytes;
-  if (options.one_launch) out.fixed += arrival_cycles(options, c);  // after all loads, too
   // Neighbours that divide k read nothing that others just read.
   const double apart = options.cluster_splits == 1 ? 1
                        : by_tma(options, target)   ? c.apart
@@ -417,9 +408,7 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
   const double loaded = work.ctas * work.steps * apart *
                         (work.own_bytes + c.together * (work.stage_bytes - work.own_bytes)),
                stored = work.m * work.n * bits(options.c) / 8.0,
-               parts = work.partial || options.one_launch
-                           ? 4.0 * options.tile.m * options.tile.n * work.ctas
-                           : 0;
+               parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;
   out.cache = (loaded + stored + parts / c.sum_share) / (gpu.cache * c.cache_share);
   out.memory = memory_bytes(options, work, gpu, c) / (gpu.memory * c.memory_share);
   const double edges = c.prologue + gpu.latency + work.epilogue;

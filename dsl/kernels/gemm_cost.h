@@ -24,9 +24,6 @@ struct GemmConstants {
   double second_launch = 1397;   // of the reduction after split-K and stream-K
   double sum_share = 0.4746;     // of the bandwidth, for partial sums that are written and read
   double sum_wait = 757.6;       // of a thread of stream-K's reduction, for each part of an element
-  double arrival = 2300;         // of the last CTA of a tile whose splits are added in one launch
-  double part_write = 40;        // bytes of its sums per cycle that a CTA leaves there
-  double part_read = 65;         // the same of those that the last one reads
   double prologue = 992.3;       // of a CTA, beside the latency of its first loads
   double epilogue = 406.9;       // of a tile
   double convert = 5.141;        // of each accumulator of a thread, in the epilogue

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <utility>
 
-#include "dsl/kernels/arrival.h"
 #include "dsl/partial_sums.h"
 #include "tartan/dsl/math.h"
 
@@ -56,12 +55,6 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
                      rows = ceil_div(m.constant().value_or(0), tile).constant().value_or(0) * tile;
   return k.require(options.splits >= 1 && options.splits <= most_splits,
                    fmt::format("splits = {}: expected 1 to {}", options.splits, most_splits)) &&
-         k.require(
-             !options.one_launch ||
-                 (options.splits >= 2 && options.splits <= most_splits_of_one_launch),
-             fmt::format("one_launch, splits = {}: expected 2 to {} splits; one CTA reads all "
-                         "of a tile's partial sums, gemm_sum() reads more of them faster",
-                         options.splits, most_splits_of_one_launch)) &&
          k.require(apart == 1 || apart == 2 || apart == 4 || apart == 8,
                    fmt::format("cluster_splits = {}: expected 1, 2, 4 or 8", apart)) &&
          k.require(options.stream_blocks >= 0 && options.stream_blocks <= most_stream_blocks,
@@ -179,20 +172,12 @@ GemmTiles::GemmTiles(Builder& k, const Gemm& options, const TiledMma& mma, const
                             options.promote));
   if (!possible_) return;
   // Partial tiles go to a workspace, whole tiles through the epilogue.
-  if (options.splits > 1 && !options.one_launch)
-    parts_ = k.global("C", options.accumulator, workspace(options, m, n));
+  if (options.splits > 1) parts_ = k.global("C", options.accumulator, workspace(options, m, n));
   else
     finisher_.emplace(k, options.epilogue, options.accumulator, options.c, options.swap ? n : m,
                       options.swap ? m : n, options.swap);
   if (options.stream_blocks)
     parts_ = k.global("parts", options.accumulator, workspace(options, m, n));
-  if (!options.one_launch) return;
-  // A part of a tile is in one piece, in the order in which threads hold it.
-  parts_ = k.global("parts", options.accumulator,
-                    row_major(1, std::int64_t{options.tile.m} * options.tile.n));
-  counters_ = k.global("counters", u32, row_major(ceil_div(m, tile_.m), ceil_div(n, tile_.n)));
-  ticket_ = k.shared("sTicket", u32, row_major(1, 1));
-  consumes_ = k.thread() < tile_.threads();
 }
 
 void GemmTiles::select_matrix(const Scalar& i, const Scalar& stride) {
@@ -271,66 +256,9 @@ void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Sca
         return multiply(operands, r, c, first, minimum(steps_ - first, share));
       },
       [&](const WarpTile& sum) {
-        // Producers do not run what only consumers' values decide.
-        if (options_.one_launch) return k_.when(consumes_, [&] { leave_part(sum, row, col); });
         const auto rows = k_.convert(ceil_div(m_, tile_.m), u32);
         k_.store(parts_.tile(tile_.m, tile_.n, k_.block_y() * rows + row, col), sum);
       });
-}
-
-// The last CTA of a tile adds the parts of all. None waits for another, which may not have begun.
-void GemmTiles::leave_part(const WarpTile& sum, const Scalar& row, const Scalar& col) {
-  if (sum.fragments().empty()) return;  // refused calls
-  const Scalar cols = k_.convert(ceil_div(n_, tile_.n), u32),
-               first = (row * cols + col) * options_.splits;
-  const Global own = parts_.matrix(first + k_.block_y());
-  const auto& fragments = sum.fragments();
-  for (std::size_t i = 0; i < fragments.size(); ++i) {
-    const std::vector<Scalar> elements = k_.elements(fragments[i]);
-    k_.write_vector(own, 0, place_in_part(i, elements.size()), elements);
-  }
-  const Scalar last = k_.constant(u32, options_.splits - 1);
-  k_.when(arrive(k_, ticket_, counters_, row, col, last) == last,
-          [&] { finisher_->store(sum_of_parts(sum, first), tile_, row, col); });
-}
-
-// Where a thread's fragment begins in a part.
-Scalar GemmTiles::place_in_part(std::size_t fragment, std::size_t elements) {
-  const int threads = tile_.threads(), before = static_cast<int>(fragment) * threads;
-  return (k_.thread() + before) * static_cast<int>(elements);
-}
-
-// In the order of the splits, as gemm_sum() adds them. Of two, which may be added in either order,
-// a CTA has its own.
-WarpTile GemmTiles::sum_of_parts(const WarpTile& own, const Scalar& first) {
-  std::vector<Global> read;
-  if (options_.splits == 2) read.push_back(parts_.matrix(first + 1 - k_.block_y()));
-  else
-    for (int i = 0; i < options_.splits; ++i) read.push_back(parts_.matrix(first + i));
-  // Of so many fragments all loads are under way before the first value is used.
-  constexpr std::size_t loads = 16;
-  const auto& fragments = own.fragments();
-  const std::size_t together = std::max(loads / read.size(), std::size_t{1});
-  std::vector<Fragment> out;
-  for (std::size_t from = 0; from < fragments.size(); from += together) {
-    const std::size_t end = std::min(from + together, fragments.size());
-    std::vector<std::vector<std::vector<Scalar>>> loaded(end - from);
-    for (std::size_t i = from; i < end; ++i) {
-      const auto elements = static_cast<int>(k_.elements(fragments[i]).size());
-      for (const Global& each : read)
-        loaded[i - from].push_back(
-            k_.read_vector(each, 0, place_in_part(i, std::size_t(elements)), elements));
-    }
-    for (std::size_t i = from; i < end; ++i) {
-      auto& parts = loaded[i - from];
-      if (options_.splits == 2) parts.push_back(k_.elements(fragments[i]));
-      std::vector<Scalar> sum = parts[0];
-      for (std::size_t part = 1; part < parts.size(); ++part)
-        for (std::size_t e = 0; e < sum.size(); ++e) sum[e] = sum[e] + parts[part][e];
-      out.push_back(k_.pack(fragments[i].kind(), sum));
-    }
-  }
-  return WarpTile(std::move(out), own.across(), own.place());
 }
 
 // The CTAs of a cluster have a tile together: each multiplies its k-tiles and gets the sum of a
@@ -385,7 +313,8 @@ void GemmTiles::compute(const Operands& operands) {
         });
   };
   // The launch of gemm_sum() may begin; it waits for the end of this one.
-  if (options_.sum_follows() && k_.target().arch.sm >= 90) k_.griddepcontrol_launch_dependents();
+  if ((options_.splits > 1 || options_.stream_blocks) && k_.target().arch.sm >= 90)
+    k_.griddepcontrol_launch_dependents();
   follow_previous_launch(k_);
   k_.roles([&] {
     if (options_.stream_blocks)

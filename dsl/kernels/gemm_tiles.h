@@ -106,9 +106,6 @@ class GemmTiles {
   void part_by_y(const Operands& operands, const Scalar& row, const Scalar& col);
   void part_by_rank(const Operands& operands);
   void release_next_launch();
-  void leave_part(const WarpTile& sum, const Scalar& row, const Scalar& col);
-  Scalar place_in_part(std::size_t fragment, std::size_t elements);
-  WarpTile sum_of_parts(const WarpTile& own, const Scalar& first);
 
   bool possible_ = false;
   Builder& k_;
@@ -118,9 +115,6 @@ class GemmTiles {
   Scalar m_, n_, steps_;
   std::optional<Finisher> finisher_;
   Global parts_;
-  Global counters_;  // of one_launch
-  Shared ticket_;
-  Scalar consumes_;  // whether this thread is one of the consumers
 };
 
 }  // namespace tartan::inline TARTAN_ABI::kernels::detail

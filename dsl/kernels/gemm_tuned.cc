@@ -63,12 +63,6 @@ std::optional<Gemm> tuned_by_cost(const Gemm& options, const Target& target, con
   const auto near = [&](double each) { return each <= noise * least; };
   Gemm out = all[static_cast<std::size_t>(std::find_if(cycles.begin(), cycles.end(), near) -
                                           cycles.begin())];
-  // Splits that the kernel adds need a workspace: a product without splits is as good within noise.
-  if (out.one_launch) {
-    double whole = noise * least;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i].splits == 1 && cycles[i] <= whole) whole = cycles[i], out = all[i];
-  }
   // Of the largest tiles, a fourth stage helps short sums only, and those of integers.
   const int width = bits(options.a);
   const bool short_sums =

@@ -30,12 +30,12 @@ std::string key_of(const Epilogue& epilogue) {
 
 std::string key_of(const Gemm& options) {
   const auto& [m, n, k, a, b, accumulator, c, a_major, b_major, multiple, multiple_c, tile, stages,
-               promote, bit_op, epilogue, splits, one_launch, cluster_splits, stream_blocks, group,
-               persistent, producers, cluster, cluster_columns, swap, direct, batched] = options;
+               promote, bit_op, epilogue, splits, cluster_splits, stream_blocks, group, persistent,
+               producers, cluster, cluster_columns, swap, direct, batched] = options;
   return joined(m, n, k, a, b, accumulator, c, a_major, b_major, multiple, multiple_c) +
          joined(stages, promote, bit_op, splits, stream_blocks, group, persistent) +
          joined(producers, cluster, cluster_columns, cluster_splits, swap, direct, batched) +
-         joined(one_launch) + key_of(tile) + key_of(epilogue);
+         key_of(tile) + key_of(epilogue);
 }
 
 std::string key_of(const BlockScaled& options) {

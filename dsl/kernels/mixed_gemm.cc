@@ -9,7 +9,6 @@
 #include <functional>
 #include <optional>
 
-#include "dsl/kernels/arrival.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
 #include "dsl/kernels/mixed_numbers.h"
@@ -422,9 +421,14 @@ class MixedProduct {
             return StreamShare::owner(units_, workers_, unit);
           };
           const Scalar begin = owner(part.begin), end = owner(part.begin + each_ - 1) + 1;
-          const Scalar ticket = detail::arrive(k_, sTicket_, counters_, 0, part.tile,
-                                               k_.convert(end - begin - 1, u32));
-          k_.when(number(ticket) == end - begin - 1, [&] {
+          k_.barrier();
+          k_.when(k_.thread() == 0, [&] {
+            k_.write(sTicket_, 0, 0,
+                     k_.atomic(AtomicOp::inc, counters_, 0, part.tile,
+                               k_.convert(end - begin - 1, u32), {.order = MemoryOrder::acq_rel}));
+          });
+          k_.barrier();
+          k_.when(number(k_.read(sTicket_, 0, 0)) == end - begin - 1, [&] {
             k_.when(mma_->product() == 0, [&] { add_parts(part, begin, end, sum); });
             store(part, sum);
           });

@@ -189,8 +189,6 @@ constexpr Word choice_words[] = {
      [](Gemm& g, const ordered_json& j) { return flag(j, g.persistent); }}};
 // Left out where they have the values of Gemm{}.
 constexpr Word further_choice_words[] = {
-    {"one-launch", [](const Gemm& g) -> ordered_json { return g.one_launch; },
-     [](Gemm& g, const ordered_json& j) { return flag(j, g.one_launch); }},
     {"products", [](const Gemm& g) -> ordered_json { return g.tile.products; },
      [](Gemm& g, const ordered_json& j) { return number(j, 1, g.tile.products); }},
     {"direct", [](const Gemm& g) -> ordered_json { return g.direct; },
@@ -324,8 +322,7 @@ Gemm applied(const Gemm& choice, const Gemm& product) {
   Gemm out = product;
   out.tile = choice.tile, out.stages = choice.stages, out.producers = choice.producers;
   out.cluster = choice.cluster, out.group = choice.group, out.persistent = choice.persistent;
-  out.splits = choice.splits, out.one_launch = choice.one_launch;
-  out.stream_blocks = choice.stream_blocks;
+  out.splits = choice.splits, out.stream_blocks = choice.stream_blocks;
   out.cluster_columns = choice.cluster_columns;
   out.cluster_splits = choice.cluster_splits, out.swap = choice.swap;
   out.direct = choice.direct;

@@ -38,8 +38,7 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
       "m", "n", "k", "multiple", "multiple-c", "type", "a", "b", "accumulator", "c", "a-major",
       "b-major", "tile", "warps", "stages", "promote", "epilogue", "splits", "stream-blocks",
       "producers", "cluster", "cluster-columns", "group", "bit-op", "tuning", "workspace", "swap",
-      "gpu", "multiprocessors", "cluster-splits", "products", "direct", "persistent",
-      "one-launch"};
+      "gpu", "multiprocessors", "cluster-splits", "products", "direct", "persistent"};
   // clang-format on
   std::vector<std::string> options = sum_options;
   options.emplace_back("batched");

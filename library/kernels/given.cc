@@ -54,7 +54,6 @@ constexpr Setting<Gemm> gemm_settings[] = {
     Member<&Gemm::group>::setting("group"),
     Member<&Gemm::persistent>::setting("persistent"),
     Member<&Gemm::splits>::shape("splits"),
-    Member<&Gemm::one_launch>::shape("one-launch"),
     Member<&Gemm::stream_blocks>::shape("stream-blocks"),
     Member<&Gemm::cluster_splits>::shape("cluster-splits"),
     Member<&Gemm::swap>::shape("swap"),

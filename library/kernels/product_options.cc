@@ -118,7 +118,7 @@ class Reader {
     out.group = number("--group", words_.group, 1);
     out.cluster_splits = number("--cluster-splits", words_.cluster_splits, 1, 8);
     out.persistent = words_.persistent;
-    out.swap = words_.swap, out.direct = words_.direct, out.one_launch = words_.one_launch;
+    out.swap = words_.swap, out.direct = words_.direct;
     out.batched = words_.batched;
     out.a = type("--a", words_.a, type("--type", words_.type, f16));
     out.b = type("--b", words_.b, type("--type", words_.type, f16, false));
@@ -360,15 +360,12 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
   option("tuning", words.tuning,
          "File of `tartan tune`: the fastest tile as measured on --gpu, where it has the product");
   option("workspace", words.workspace,
-         "Bytes for partial sums: above 0, split-K is chosen where it is the fastest, with "
-         "--one-launch, or C is then the workspace of gemm_sum",
+         "Bytes for partial sums: above 0, split-K is chosen where it is the fastest; C is then "
+         "the workspace of gemm_sum",
          true);
   option("splits", words.splits,
          "Split-K: number of splits of k; gemm_sum reduces them; default with --tile or without "
          "--workspace: 1");
-  option("one-launch", words.one_launch,
-         "Split-K without gemm_sum: the last CTA of each tile adds the partial sums, for 2 to 16 "
-         "--splits; the parameters parts and counters follow");
   option("stream-blocks", words.stream_blocks,
          "Stream-K: number of CTAs that divide all k-tiles evenly; gemm_sum reduces the partial "
          "tiles; 0: off",

@@ -20,7 +20,7 @@ struct ProductWords {
   int stream_blocks = 0, promote = 0;
   int stages = 3, producers = 0, cluster = 1, cluster_columns = 1, group = 8;
   int cluster_splits = 1, products = 1;
-  bool batched = false, persistent = false, swap = false, direct = false, one_launch = false;
+  bool batched = false, persistent = false, swap = false, direct = false;
   std::string type, a, b, accumulator, c, a_major = "row", b_major = "col";
   std::string scale = "ue8m0", kind;
   std::string tile, warps, bit_op;

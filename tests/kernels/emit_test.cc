@@ -174,7 +174,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       " --m 64 --n 64 --k 64 --multiple 8 --multiple-c 8 --type f16 --a f16 --b f16 "
       "--accumulator f32 --c f32 --a-major row --b-major col --tile 64x64 --warps 2x2 --stages 2 "
       "--promote 0 --epilogue bias --splits 1 --stream-blocks 0 --producers 0 --cluster 1 "
-      "--cluster-columns 1 --one-launch "
+      "--cluster-columns 1 "
       "--cluster-splits 1 --products 1 --swap --direct "
       "--group 8 --bit-op xor --batched --persistent --scale ue8m0 --kind mxf8f6f4 --head-dim 64 "
       "--causal --window --softcap none --sinks --packed --activation relu --queries 1 "

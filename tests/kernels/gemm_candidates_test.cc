@@ -75,17 +75,11 @@ Bytes launched(Device& device, const Compiled& compiled, const Product& product)
   if (options.splits == 1) return testing_gemm::run_on(device, compiled, launch);
   launch.arguments = [&](Device& on, Arguments& arguments, std::vector<Buffer>& buffers) {
     product.add_inputs(on, arguments, buffers);
-    const auto filled = [&](std::int64_t elements, int byte) {
-      Buffer out = *on.allocate(static_cast<std::size_t>(elements * 4));
-      EXPECT_TRUE(out.fill(std::uint8_t(byte)));
-      buffers.push_back(out);
-      return out;
-    };
-    const Buffer parts = filled(options.workspace_elements(product.m, product.n), 0xFF);
-    if (!options.one_launch) return arguments.add(parts), parts;
-    Buffer c = product.add_output(on, arguments);
-    arguments.add(parts).add(filled(options.counter_elements(product.m, product.n), 0));
-    return c;
+    Buffer parts = *on.allocate(
+        static_cast<std::size_t>(options.workspace_elements(product.m, product.n) * 4));
+    EXPECT_TRUE(parts.fill(0xFF));
+    arguments.add(parts);
+    return parts;
   };
   return testing_gemm::run_on(device, compiled, launch);
 }
@@ -145,7 +139,7 @@ void check(const Case& each, const Target& target) {
   for (const Diag& warning : gemm->warnings)
     EXPECT_NE(warning.id, "register-pressure"_rule.id) << warning.message;
   std::optional<Compiled> sum;
-  if (options.sum_follows()) {
+  if (options.splits > 1) {
     auto compiled = compile(kernels::gemm_sum(product.options), target);
     ASSERT_TRUE(compiled) << compiled.diags().text();
     sum = std::move(*compiled);

@@ -81,7 +81,6 @@ TEST(GemmConfig, Launches) {
   EXPECT_EQ(gpu::grid_of(config(":persistent"), product, 4), (Dim3{3}));
   EXPECT_EQ(gpu::sum_blocks_of(config(""), product), 0u);
   EXPECT_EQ(gpu::sum_blocks_of(config(":splits=4"), product), 300u);
-  EXPECT_EQ(gpu::sum_blocks_of(config(":splits=4:one_launch"), product), 0u);
   EXPECT_EQ(gpu::sum_blocks_of(config(":stream=13"), product), 6u);
   EXPECT_EQ(gpu::options_of(config(":dynamic"), product).m, 0);
 }

@@ -191,21 +191,6 @@ TEST(SparseGemm, SplitsAreReduced) {
       return product.add_output(device, arguments);
     };
     EXPECT_EQ(product.wrong(testing_gemm::run(kernels::gemm_sum(product.options), made, sum)), 0);
-    // By the last CTA of each tile.
-    Gemm once = product.options;
-    once.one_launch = true;
-    parts.arguments = [&](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
-      sparse.add_inputs(device, arguments, buffers);
-      Buffer out = product.add_output(device, arguments);
-      for (const auto& [elements, byte] : {std::pair{once.workspace_elements(130, 72), 0xFF},
-                                           {once.counter_elements(130, 72), 0}}) {
-        buffers.push_back(*device.allocate(4 * static_cast<std::size_t>(elements)));
-        EXPECT_TRUE(buffers.back().fill(static_cast<std::uint8_t>(byte)));
-        arguments.add(buffers.back());
-      }
-      return out;
-    };
-    EXPECT_EQ(product.wrong(testing_gemm::run(kernels::sparse_gemm(once), made, parts)), 0);
   }
 }
 

@@ -67,8 +67,7 @@ struct Flag {
   bool ProductWords::*word;
   bool Gemm::*of;
 };
-const Flag flags[] = {{"one-launch", &ProductWords::one_launch, &Gemm::one_launch},
-                      {"swap", &ProductWords::swap, &Gemm::swap},
+const Flag flags[] = {{"swap", &ProductWords::swap, &Gemm::swap},
                       {"direct", &ProductWords::direct, &Gemm::direct},
                       {"persistent", &ProductWords::persistent, &Gemm::persistent}};
 

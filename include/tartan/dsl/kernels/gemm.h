@@ -19,8 +19,7 @@
 
 namespace tartan::inline TARTAN_ABI::kernels {
 
-inline constexpr int most_splits = 256, most_splits_of_one_launch = 16;
-inline constexpr int most_stream_blocks = 65536;
+inline constexpr int most_splits = 256, most_stream_blocks = 65536;
 
 /// The activation that an epilogue applies. gelu: the form with tanh; sigmoid: 1 / (1 + e^-x),
 /// silu: x * sigmoid(x).
@@ -75,15 +74,6 @@ struct Gemm {
   /// Split-K: blockIdx.y selects the split of k; gemm_sum() reduces the splits in order,
   /// deterministically. C is the workspace, see workspace_elements(). At most most_splits.
   int splits = 1;
-  /// Split-K without gemm_sum(): CTAs leave their partial sums in a workspace, and the last CTA of
-  /// each tile adds them in the order of the splits, as gemm_sum() does, with the same bits, and
-  /// stores C with the epilogue. No CTA waits for another. After C and the epilogue's parameters
-  /// come the workspace, of workspace_elements(), whose contents do not matter, and counters, of
-  /// counter_elements() u32: zeros before the first launch, and again after each, whatever its
-  /// sizes. Launches that share either must not run at the same time. For 2 to
-  /// most_splits_of_one_launch splits; of two it is faster than a second launch (on an H100 by
-  /// about a microsecond), of four and more slower, since one CTA reads what all have left.
-  bool one_launch = false;
   /// Split-K within a cluster, one launch without a workspace: so many CTAs (1, 2, 4 or 8) divide
   /// the k-tiles of a tile of C, add their accumulators through distributed shared memory in the
   /// order of their ranks, and store a part of the tile's columns each, with the epilogue: as many
@@ -160,16 +150,10 @@ struct Gemm {
     if (stream_blocks) return static_cast<unsigned>(stream_blocks);
     return persistent ? persistent_blocks(rows, cols, multiprocessors) : blocks(rows, cols);
   }
-  /// Whether partial sums are left to a launch of gemm_sum().
-  bool sum_follows() const { return stream_blocks > 0 || (splits > 1 && !one_launch); }
   /// Size of the workspace of split-K and stream-K, in elements of the accumulator type.
   std::int64_t workspace_elements(int rows, int cols) const {
     if (stream_blocks) return std::int64_t{2} * stream_blocks * tile.m * tile.n;
     return splits * tiles(rows, cols) * tile.m * tile.n;
-  }
-  /// Number of the counters of one_launch; else 0.
-  std::int64_t counter_elements(int rows, int cols) const {
-    return one_launch ? tiles(rows, cols) : 0;
   }
 };
 /// Its launch may be Launch::programmatic from sm_90 on: it waits for the launch in front of it
@@ -182,10 +166,9 @@ Kernel gemm(const Gemm& options);
 /// are several tiles per SM: see persistent_blocks(). A Target is its usual GPU: see Gpu.
 Gemm tuned(const Gemm& options, const Gpu& gpu);
 
-/// Reduces the workspace of a gemm where sum_follows(), and applies the epilogue: parameters (m,
-/// n), the workspace, C and those of the epilogue; a thread per element, 256 per block. With
-/// stream_blocks (m, n, k), and a block per tile. From sm_90 on its launch may be
-/// Launch::programmatic.
+/// Reduces the workspace of a gemm with splits > 1 and applies the epilogue: parameters (m, n), the
+/// workspace, C and those of the epilogue; a thread per element, 256 per block. With stream_blocks
+/// (m, n, k), and a block per tile. From sm_90 on its launch may be Launch::programmatic.
 Kernel gemm_sum(const Gemm& options);
 
 }  // namespace tartan::inline TARTAN_ABI::kernels

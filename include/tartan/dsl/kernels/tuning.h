@@ -19,8 +19,7 @@
 namespace tartan::inline TARTAN_ABI::kernels {
 
 /// tuned() of a caller who has that many bytes for the partial sums of split-K: a choice with
-/// `splits` above 1 needs a workspace, and counters (`one_launch`) or a second launch, of
-/// gemm_sum() (sum_follows()). With 0 bytes, tuned().
+/// `splits` above 1 needs a workspace and a second launch, of gemm_sum(). With 0 bytes, tuned().
 Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace_bytes);
 
 /// Bytes that a launch of the kernel needs for partial sums; 0 if it writes C itself. m and n are
