@@ -21,7 +21,7 @@ namespace tartan::inline TARTAN_ABI::detail {
 struct GemmConstants {
   double launch = 217.9;         // of an empty kernel
   double direct = 714.2;         // of direct reads, before and after all steps
-  double second_launch = 1397;   // of the reduction after split-K and stream-K
+  double second_launch = 1830;   // of the reduction after split-K and stream-K
   double sum_share = 0.4746;     // of the bandwidth, for partial sums that are written and read
   double sum_wait = 757.6;       // of a thread of stream-K's reduction, for each part of an element
   double prologue = 992.3;       // of a CTA, beside the latency of its first loads
