@@ -28,6 +28,7 @@ struct Setting {
   int (*get)(const Options&);
   void (*put)(Options&, int) = nullptr;  // null: it decides what shape the kernel has
   bool flag = false;
+  bool sought = false;  // put only where no configuration that is chosen has it
 };
 
 template <auto member>
@@ -42,6 +43,11 @@ struct Member<member> {
   static constexpr Setting<Options> setting(std::string_view option) {
     Setting<Options> out = shape(option);
     out.put = [](Options& of, int value) { of.*member = static_cast<Value>(value); };
+    return out;
+  }
+  static constexpr Setting<Options> sought(std::string_view option) {
+    Setting<Options> out = setting(option);
+    out.sought = true;
     return out;
   }
 };
@@ -63,16 +69,16 @@ constexpr Setting<Gemm> gemm_settings[] = {
 constexpr Setting<ScaledGemm> scaled_settings[] = {
     Member<&ScaledGemm::stages>::setting("stages"),
     Member<&ScaledGemm::group>::setting("group"),
-    Member<&ScaledGemm::cluster>::shape("cluster"),
+    Member<&ScaledGemm::cluster>::sought("cluster"),
     Member<&ScaledGemm::cluster_splits>::shape("cluster-splits"),
     Member<&ScaledGemm::blocks_k>::shape("blocks-k"),
-    Member<&ScaledGemm::share_a>::shape("share-a")};
+    Member<&ScaledGemm::share_a>::sought("share-a")};
 
 constexpr Setting<KGroupedGemm> k_grouped_settings[] = {
     Member<&KGroupedGemm::stages>::setting("stages"),
     Member<&KGroupedGemm::group>::setting("group"),
-    Member<&KGroupedGemm::cluster>::shape("cluster"),
-    Member<&KGroupedGemm::share_a>::shape("share-a")};
+    Member<&KGroupedGemm::cluster>::sought("cluster"),
+    Member<&KGroupedGemm::share_a>::sought("share-a")};
 
 /// The settings that a request gives, with the values that were read.
 template <typename Options>
@@ -87,10 +93,15 @@ class Given {
   bool hold(const Options& in) const {
     return std::ranges::all_of(settings_, [&](const auto& each) { return same(each, in); });
   }
-  // In the settings that decide the shape; the others may be put there.
-  bool hold_in_shape(const Options& in) const {
+  // In the settings that cannot be put there.
+  bool hold_fixed(const Options& in) const {
     return std::ranges::all_of(settings_,
                                [&](const auto& each) { return each.put || same(each, in); });
+  }
+  // And in those that are sought.
+  bool hold_in_shape(const Options& in) const {
+    return std::ranges::all_of(
+        settings_, [&](const auto& each) { return (each.put && !each.sought) || same(each, in); });
   }
   void put(Options& in) const {
     for (const auto& each : settings_)
@@ -130,12 +141,22 @@ Diags none(const std::string& given, const Request& request) {
                                 given, request.gpu.target().arch.text()));
 }
 
+// Whether the kernel may have a cluster of that size.
+bool takes_cluster(const ScaledGemm& kernel, int cluster) {
+  return kernel.cluster_splits == 1 || cluster == 1;
+}
+bool takes_cluster(const KGroupedGemm& /*kernel*/, int /*cluster*/) { return true; }
+
 template <typename Options>
 Result<Options> chosen_of(std::span<const Setting<Options>> settings, const Options& read,
                           int groups, const Request& request) {
   const Given<Options> given(settings, read, request);
   auto out = detail::tuned_with(read, request.gpu, groups,
                                 [&](const Options& each) { return given.hold_in_shape(each); });
+  if (!out)
+    out = detail::tuned_with(read, request.gpu, groups, [&](const Options& each) {
+      return given.hold_fixed(each) && takes_cluster(each, read.cluster);
+    });
   if (!out) return none(given.text(), request);
   given.put(*out);
   return *out;

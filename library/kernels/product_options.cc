@@ -305,7 +305,14 @@ Result<BlockScaled> read_block_scaled(const ProductWords& words) {
 Result<ScaledGemm> read_scaled_gemm(const ProductWords& words, const ScaledWords& own,
                                     const Request& request) {
   const auto read = Reader(words).read_scaled_gemm(own, request);
-  return read && words.tile.empty() ? chosen(*read, request) : read;
+  const auto out = read && words.tile.empty() ? chosen(*read, request) : read;
+  if (out && out->cluster > 1 && out->grouping != Grouping::none && request.gives("share-a") &&
+      !own.share_a)
+    return {"usage"_rule,
+            fmt::format("--share-a=false: the CTAs of a cluster share A with --grouping {}, whose "
+                        "groups have a B each; leave it out, or take --cluster 1",
+                        own.grouping)};
+  return out;
 }
 
 Result<KGroupedGemm> read_k_grouped_gemm(const ProductWords& words, const ScaledWords& scaled,

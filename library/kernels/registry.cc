@@ -57,6 +57,8 @@ Result<Described> KernelRegistry::describe(const BuiltinKernel& kernel, const Re
                                            std::string_view prefix) const {
   const Diags refused = refused_options(kernel, request.given, prefix);
   if (!refused.ok()) return refused;
+  const Diags clusters = refused_clusters(request, prefix);
+  if (!clusters.ok()) return clusters;
   return kernel.describe(request);
 }
 
@@ -74,6 +76,20 @@ Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
     out.report("usage"_rule, {},
                fmt::format("{}{}: unsupported by kernel {}; {} {} it", prefix, name, kernel.name,
                            fmt::join(takers, ", "), takers.size() == 1 ? "supports" : "support"));
+  }
+  return out;
+}
+
+Diags KernelRegistry::refused_clusters(const Request& request, std::string_view prefix) const {
+  Diags out;
+  const Arch arch = request.gpu.target().arch;
+  if (arch.sm >= 90) return out;
+  for (const detail::Option& each : options_) {
+    const auto value = std::get_if<int*>(&each.value);
+    if (each.name.starts_with("cluster") && value && **value > 1 && request.gives(each.name))
+      out.report("usage"_rule, {},
+                 fmt::format("{}{} {}: clusters require sm_90, the target is {}; leave it out",
+                             prefix, each.name, **value, arch.text()));
   }
   return out;
 }

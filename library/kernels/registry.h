@@ -11,10 +11,10 @@
 //                   [=](const Request&) {
 //                     return Described{kernels::transpose(*multiple)};
 //                   }});
+//   }
 //
 // Options hold values; which of them a caller has written is in the Request. A value may equal the
 // default: to write it is to want it.
-//   }
 #pragma once
 
 #include <algorithm>
@@ -98,6 +98,8 @@ class KernelRegistry {
  private:
   Diags refused_options(const BuiltinKernel& kernel, std::span<const std::string> given,
                         std::string_view prefix) const;
+  // Clusters for a target that has none, whose CTAs would share nothing.
+  Diags refused_clusters(const Request& request, std::string_view prefix) const;
 
   std::vector<detail::Option> options_;
   std::vector<BuiltinKernel> kernels_;

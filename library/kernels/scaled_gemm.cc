@@ -21,10 +21,10 @@ void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words) 
                        .shows_default = true});
   registry.add_option({.name = "blocks-k",
                        .value = &own->blocks_k,
-                       .help = "With --tile: k-tiles of a stage; with several, one is multiplied "
-                               "while another is promoted",
-                       .group = group,
-                       .shows_default = true});
+                       .help =
+                           "K-tiles of a stage; with several, one is multiplied while another is "
+                           "promoted; default with --tile: 1",
+                       .group = group});
   registry.add_option({.name = "share-a",
                        .value = &own->share_a,
                        .help = "CTAs of a cluster share A, not B",

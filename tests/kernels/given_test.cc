@@ -216,12 +216,24 @@ TEST(Given, OfScaledProducts) {
   const auto four = choose(own, {"cluster-splits", "stages"});
   EXPECT_EQ(std::pair(four->cluster_splits, four->stages), std::pair(4, 3));
   EXPECT_TRUE(compile(kernels::scaled_gemm(*four), gpu.target().arch));
+  // None that is chosen has such a cluster: it is put there. One that divides k has no other.
   words.cluster_splits = 1, words.cluster = 4;
-  const auto none = choose(own, {"cluster"});
+  const auto wide = choose(own, {"cluster"});
+  ASSERT_TRUE(wide) << wide.diags().text();
+  EXPECT_EQ(std::pair(wide->cluster, wide->cluster_splits), std::pair(4, 1));
+  EXPECT_TRUE(compile(kernels::scaled_gemm(*wide), gpu.target().arch));
+  words.cluster_splits = 2;
+  const auto none = choose(own, {"cluster", "cluster-splits"});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.diags()[0].message,
-            "--cluster 4: the configurations that are chosen for sm_90a have no such one of this "
-            "product; name a --tile, or leave out some of these");
+            "--cluster 4 --cluster-splits 2: the configurations that are chosen for sm_90a have no "
+            "such one of this product; name a --tile, or leave out some of these");
+  words.cluster_splits = 1, words.cluster = 2;
+  const auto apart = choose({.grouping = "masked"}, {"cluster", "grouping", "share-a"});
+  ASSERT_FALSE(apart);
+  EXPECT_EQ(apart.diags()[0].message,
+            "--share-a=false: the CTAs of a cluster share A with --grouping masked, whose groups "
+            "have a B each; leave it out, or take --cluster 1");
   words = {.m = 4096, .n = 4096, .k = 4096};
   EXPECT_EQ(choose(own, {})->cluster, 2);
   EXPECT_EQ(choose(own, {"cluster"})->cluster, 1);
@@ -242,8 +254,25 @@ TEST(Given, OfProductsInGroups) {
   EXPECT_EQ(choose({})->tile.n, usual.tile.n);
   EXPECT_EQ(choose({})->cluster, 2);
   EXPECT_EQ(choose({"cluster"})->cluster, 1);
-  words.cluster = 8;
-  EXPECT_FALSE(choose({"cluster"}));
+  // Other clusters, and those of few rows, are put there.
+  for (const int cluster : {2, 8}) {
+    words.m = 128, words.cluster = cluster;
+    const auto put = choose({"cluster"});
+    ASSERT_TRUE(put) << put.diags().text();
+    EXPECT_EQ(put->cluster, cluster);
+    EXPECT_TRUE(compile(kernels::k_grouped_gemm(*put), gpu.target().arch));
+  }
+}
+
+TEST(Given, NoClustersBeforeSm90) {
+  const auto emit = [](const std::string& words) {
+    return test::shell(TARTAN_COMMAND " emit " + words + " 2>&1");
+  };
+  for (const std::string kernel : {"gemm", "scaled_gemm", "sparse_gemm"})
+    EXPECT_EQ(emit(kernel + " --target sm_89 --cluster 2").out,
+              "error: --cluster 2: clusters require sm_90, the target is sm_89; leave it out "
+              "[usage]\n");
+  EXPECT_EQ(emit("gemm --target sm_80 --cluster 1 --cluster-splits 1").code, 0);
 }
 
 // Bytes that are given are enough.
