@@ -39,6 +39,12 @@ Result<Asked> asked_for(std::string name, const char* json) {
     return {"usage"_rule,
             fmt::format("tartan_open: option {}: it is of the emulator, found device {}",
                         given->front(), name)};
+  for (const auto& [option, value] :
+       {std::pair("threads", double{1} * out.threads), std::pair("timeout", out.timeout)})
+    if (value < 0)
+      return {"usage"_rule, fmt::format("tartan_open: option {}: expected a number of at least 0, "
+                                        "found {}",
+                                        option, value)};
   const auto of_hardware = [](const std::string& each) { return each == "hardware"; };
   if (name == "auto" && !std::ranges::all_of(*given, of_hardware)) name = "emulator";
   if (checks == "memory") out.checks = Checks::memory;

@@ -132,6 +132,10 @@ static void test_devices(void) {
               "option threads: expected an integer of 32 bits, found \"many\"");
   CHECK_ERROR(tartan_open("emulator", "{\"hardware\": \"\"}", &device), "usage",
               "option hardware: expected a string that is not empty");
+  CHECK_ERROR(tartan_open("emulator", "{\"threads\": -1}", &device), "usage",
+              "tartan_open: option threads: expected a number of at least 0, found -1");
+  CHECK_ERROR(tartan_open("emulator", "{\"timeout\": -0.5}", &device), "usage",
+              "tartan_open: option timeout: expected a number of at least 0, found -0.5");
   CHECK_ERROR(tartan_open("cuda:3", "{\"checks\": \"none\"}", &device), "usage",
               "tartan_open: option checks: it is of the emulator, found device cuda:3");
   CHECK_OK(tartan_open("auto", "{\"checks\": \"all\"}", &device));
