@@ -145,7 +145,7 @@ void add_layout(CLI::App& app, int& exit_code) {
   command
       ->add_option("--selector", words->selector,
                    "Sparse forms: show the metadata for this selector (default 0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   command->add_option("--type", words->type, "Element type of a matrix in shared memory")
       ->capture_default_str();
   auto* svg = command->add_option("--svg", words->svg, "Write an SVG picture to this file");

@@ -46,6 +46,7 @@ TEST(CheckCommand, InvalidArguments) {
   refuses("check --ptx 7.9 x", "the nearest is 7.8");
   refuses("check --max-errors -1 x", "not in range");
   refuses("run --max-steps 0 x", "not in range");
+  refuses("layout --selector -1 x", "Value -1 not in range 0 to 2147483647");
   refuses("check --error undeclared-registr x",
           "error: --error undeclared-registr: unknown rule; the nearest is undeclared-register "
           "[usage]");
