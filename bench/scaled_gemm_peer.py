@@ -28,6 +28,8 @@ import subprocess
 import sys
 import time
 
+import peer
+
 DENSE = [(4096, 7168, 16384), (8192, 8192, 8192), (4096, 2112, 7168), (4096, 24576, 1536), (4096, 4096, 7168)]
 SMALL = [(m, n, k) for m in (64, 128)
          for n, k in ((2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168), (7168, 2048))]
@@ -43,7 +45,6 @@ MASKED_CONFIGS = {1024: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2 --cl
                   512: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2 --cluster 2",
                   256: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2",
                   64: "--tile 64x128 --warps 4x1 --stages 4 --blocks-k 2"}
-DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 TYPES = {"u8": (0, 1), "u16": (1, 2), "u32": (2, 4), "f32": (7, 4), "bf16": (9, 2)}  # CUtensorMapDataType, bytes
 PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
@@ -117,28 +118,14 @@ def grouped(path, grouping, config):
     path.write_text(json.dumps(manifest))
 
 
-class Driver:
-    """The CUDA driver, on the context that PyTorch made current."""
-
+class Driver(peer.Driver):
     def __init__(self):
-        self.library = ctypes.CDLL("libcuda.so.1")
-
-    def call(self, name, *arguments):
-        code = getattr(self.library, name)(*arguments)
-        if code:
-            text = ctypes.c_char_p()
-            self.library.cuGetErrorString(code, ctypes.byref(text))
-            raise RuntimeError(f"{name}: {code} {(text.value or b'').decode()}")
+        super().__init__("libcuda.so.1")
 
     @functools.cache
     def function(self, ptx, name, dynamic_shared):
         """Once for each kernel: copies of it would each be fetched into the instruction caches."""
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(ptx))
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
-        if dynamic_shared:
-            self.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, dynamic_shared)
-        return function
+        return super().function(ptx, name, dynamic_shared)
 
     def tensor_map(self, param, address):
         kind, _ = TYPES[param["type"]]
@@ -151,18 +138,6 @@ class Driver:
         self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), kind, rank, ctypes.c_void_p(address), extents,
                   strides, box, steps, 0, SWIZZLES[param["swizzle"]], PROMOTIONS[param["promotion"]], 0)
         return storage, place
-
-
-class LaunchAttribute(ctypes.Structure):
-    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_int * 16)]
-
-
-class LaunchConfig(ctypes.Structure):
-    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("dynamic_shared", ctypes.c_uint),
-                ("stream", ctypes.c_void_p), ("attributes", ctypes.POINTER(LaunchAttribute)), ("count", ctypes.c_uint)]
-
-
-PROGRAMMATIC = LaunchAttribute(6, 0, (ctypes.c_int * 16)(1))  # may begin before the launch in front of it ends
 
 
 def own_launch(torch, driver, folder, launch, tensors, groups, alone=False):
@@ -183,8 +158,10 @@ def own_launch(torch, driver, folder, launch, tensors, groups, alone=False):
         keep.append(storage)
         places.append(place)
     pointers = (ctypes.c_void_p * len(places))(*places)
-    config = LaunchConfig((manifest["grid"][0], 1, 1), (manifest["block"][0], 1, 1), manifest.get("dynamic_shared", 0),
-                          None, ctypes.pointer(PROGRAMMATIC), 0 if alone else 1)
+    sizes = (ctypes.c_uint * 7)(manifest["grid"][0], 1, 1, manifest["block"][0], 1, 1,
+                                manifest.get("dynamic_shared", 0))
+    attribute = peer.LaunchAttribute(peer.PROGRAMMATIC, 0, (1,))
+    config = peer.LaunchConfig(sizes, None, ctypes.pointer(attribute), 0 if alone else 1)
 
     def run(keep=keep):
         config.stream = torch.cuda.current_stream().cuda_stream
@@ -227,15 +204,15 @@ class Problem:
         """What is wrong with C; empty if nothing is."""
         c = self.tensors["C"]
         if self.valid is None:
-            kept, want, peer = c, self.expected, self.peer_c
+            kept, want, theirs = c, self.expected, self.peer_c
         else:
             if not torch.isnan(c[~self.valid]).all():
                 return "rows that do not exist were written"
-            kept, want, peer = c[self.valid], self.expected[self.valid], self.peer_c[self.valid]
+            kept, want, theirs = c[self.valid], self.expected[self.valid], self.peer_c[self.valid]
         difference = deep_gemm.calc_diff(kept, want)
         if not difference < 1e-3:
             return f"differs from the product: {difference:.2e}"
-        apart = (kept.float() - peer.float()).abs().max().item() / want.float().abs().max().item()
+        apart = (kept.float() - theirs.float()).abs().max().item() / want.float().abs().max().item()
         return f"differs from DeepGEMM: {apart:.2e}" if not apart < 0.01 else ""
 
 
@@ -292,13 +269,13 @@ def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, way
         for key in random.sample(list(runs), len(runs)):
             times[key].append(seconds_of(torch, graphs[key]) / count)
     median = {key: statistics.median(of) for key, of in times.items()}
-    peer = median["DeepGEMM"]
+    theirs = median["DeepGEMM"]
     rate = lambda of: f"{first.operations / of / 1e12:.0f} TFLOP/s, {of * 1e6:.1f} us, {first.bytes / of / 1e9:.0f} GB/s"
-    print(f"{name}{f', draw {draw}' if draw else ''}: DeepGEMM {rate(peer)}")
+    print(f"{name}{f', draw {draw}' if draw else ''}: DeepGEMM {rate(theirs)}")
     for key in sorted(runs, key=lambda key: median[key]):
         if key != "DeepGEMM":
-            print(f"  {peer / median[key]:.3f}   {rate(median[key])}   {key}", flush=True)
-    return {key: peer / of for key, of in median.items() if key != "DeepGEMM"}
+            print(f"  {theirs / median[key]:.3f}   {rate(median[key])}   {key}", flush=True)
+    return {key: theirs / of for key, of in median.items() if key != "DeepGEMM"}
 
 
 def measure_draws(draws, *arguments):
@@ -337,8 +314,8 @@ def main():
         return emit(options.folder, options.emit, ["", *options.config], options.case)
     import cuda.bindings.nvrtc  # noqa: F401  before PyTorch, whose NVRTC is older
     import torch
-    peer = os.path.abspath(options.peer)
-    sys.path[:0] = [peer, f"{peer}/tests"]
+    deep_gemm_folder = os.path.abspath(options.peer)
+    sys.path[:0] = [deep_gemm_folder, f"{deep_gemm_folder}/tests"]
     import deep_gemm
     import test_core
     torch.zeros(1, device="cuda")

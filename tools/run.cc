@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "runtime/outcome.h"
 #include "runtime/schedules.h"
@@ -47,15 +45,15 @@ bool on_gpu(const RunWords& words) { return words.device.starts_with("cuda"); }
 
 Diags ignored_options(const RunWords& words, const CLI::App& command) {
   Diags out;
-  std::vector<std::string> ignored;
-  if (on_gpu(words)) ignored.assign(std::begin(of_emulator), std::end(of_emulator));
-  if (on_gpu(words)) ignored.emplace_back("--hardware");
-  for (const std::string& each : ignored)
-    if (command.count(each) > 0)
+  const auto refuse = [&](const char* option) {
+    if (on_gpu(words) && command.count(option) > 0)
       out.report("usage"_rule, {},
                  fmt::format("{}: an option of the emulator; expected --device emulator, found "
                              "--device {}",
-                             each, words.device));
+                             option, words.device));
+  };
+  for (const char* each : of_emulator) refuse(each);
+  refuse("--hardware");
   if (command.count("--most-schedules") > 0 && words.schedules != "all")
     out.report("usage"_rule, {},
                fmt::format("--most-schedules: an option of --schedules all, found {}",

@@ -29,7 +29,7 @@ struct GpuRow {
 const GpuRow* find_gpu(Arch arch);
 std::span<const GpuRow> gpus();
 /// The row all of whose words are in a name ("NVIDIA H100 PCIe"), of several the one that has those
-/// of the others. Null if there is none.
+/// of the others. Null if no row has.
 const GpuRow* gpu_named(std::string_view name, int sm = 0);  // of that architecture; 0: of any
 
 /// The row of a GPU, in proportion where it has fewer multiprocessors: a part of one (MIG). None

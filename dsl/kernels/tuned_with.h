@@ -23,9 +23,9 @@ struct GivenSettings {
   std::function<void(kernels::Gemm&)> put = [](kernels::Gemm&) {};
 };
 
-/// Of the configurations in which what is given holds, what tuned() would choose; if there are
-/// none, of those that run when it is put there. Nothing if there are none of these either. Options
-/// that tuned() leaves as they are, of other types and targets: `options`.
+/// Of the configurations in which what is given holds, what tuned() would choose; if it holds in no
+/// configuration, of those that run when it is put there, and nothing if it runs in no
+/// configuration. Options that tuned() leaves as they are, of other types and targets: `options`.
 std::optional<kernels::Gemm> tuned_with(const kernels::Gemm& options, const kernels::Gpu& gpu,
                                         std::int64_t workspace, const GivenSettings& given);
 /// The fastest in which `hold` holds; nothing if it holds in none.
