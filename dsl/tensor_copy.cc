@@ -7,6 +7,7 @@
 #include "dsl/indices.h"
 #include "dsl/operations.h"
 #include "dsl/tma_matrix.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -37,20 +38,22 @@ class BoxCopier {
 
   void copy() {
     const Share share = this->share();
-    const std::int64_t height = std::min(share.lines, longest);
+    const Heights heights = this->heights(share);
     const bool rounds = state_.memories.of(to_).rounded_to_tf32;
     state_.memories.of(from_).ever_read = true;
-    const codegen::Pointer map = matrix_.map(static_cast<int>(width_), static_cast<int>(height),
-                                             swizzle_, rounds ? tf32 : Type::none);
+    const auto map = [&](std::int64_t lines) {
+      return matrix_.map(static_cast<int>(width_), static_cast<int>(lines), swizzle_,
+                         rounds ? tf32 : Type::none);
+    };
+    const codegen::Pointer first = map(heights.first),
+                           second = heights.second ? map(heights.second) : first;
     state_.f().if_then(state_.fill.starts_tma, [&] {
       for (std::int64_t x = 0; x < share.line; x += width_)
-        for (std::int64_t y = 0; y < share.lines; y += height) {
-          const bool is_row_major = matrix_.is_row_major();
-          const Scalar along = share.along + x, first = share.first + y;
-          const Scalar row = is_row_major ? first : along, col = is_row_major ? along : first;
-          state_.f().tensor_load(address_of(state_, to_, row, col), map,
-                                 matrix_.coordinates(along, first), state_.fill.barrier,
-                                 share.blocks, state_.fill.eviction);
+        for (std::int64_t y = 0; y < share.lines; y += heights.both()) {
+          const Scalar along = share.along + x, line = share.first + y;
+          load(first, along, line, heights.first, share.blocks);
+          if (heights.second)
+            load(second, along, line + heights.first, heights.second, share.blocks);
         }
     });
     const std::int64_t bytes = line_ * lines_ * bits(from_.type) / 8;
@@ -59,16 +62,24 @@ class BoxCopier {
     state_.fill.by_cluster |= shared;
     constexpr std::string_view policies[] = {"", "; L2 evicts them first", "; L2 evicts them last"};
     const std::string_view evicts = policies[static_cast<int>(state_.fill.eviction)];
-    state_.log.choose(fmt::format("copy {} to {}", from_.name, to_.name),
-                      fmt::format("cp.async.bulk.tensor{}{}, boxes of {} x {}",
-                                  shared ? ".multicast::cluster" : "",
-                                  evicts.empty() ? "" : ".L2::cache_hint", width_, height),
-                      fmt::format("one thread issues {} of {} bytes{}; out-of-bounds "
-                                  "elements are zero-filled{}{}",
-                                  counted(share.line / width_ * (share.lines / height), "TMA load"),
-                                  width_ * height * bits(from_.type) / 8, shared ? ctas() : "",
-                                  rounds ? "; rounded to tf32 by TMA" : "", evicts),
-                      std::move(refused_));
+    const std::int64_t boxes = share.line / width_ * (share.lines / heights.both());
+    const auto bytes_of = [&](std::int64_t lines) { return width_ * lines * bits(from_.type) / 8; };
+    const std::string of_second =
+        heights.second ? fmt::format(" and {}", heights.second) : std::string();
+    state_.log.choose(
+        fmt::format("copy {} to {}", from_.name, to_.name),
+        fmt::format("cp.async.bulk.tensor{}{}, boxes of {} x {}{}",
+                    shared ? ".multicast::cluster" : "", evicts.empty() ? "" : ".L2::cache_hint",
+                    width_, heights.first, of_second),
+        fmt::format(
+            "one thread issues {} of {}{} bytes{}; {}{}{}",
+            counted(heights.second ? 2 * boxes : boxes, "TMA load"), bytes_of(heights.first),
+            heights.second ? fmt::format(" and {}", bytes_of(heights.second)) : "",
+            shared ? ctas() : "",
+            repeats_lines() || repeats_along() ? "beyond the edge they repeat what is inside"
+                                               : "out-of-bounds elements are zero-filled",
+            rounds ? "; rounded to tf32 by TMA" : "", evicts),
+        std::move(refused_));
   }
 
  private:
@@ -88,6 +99,48 @@ class BoxCopier {
     Scalar along = 0, first = 0;
     codegen::Value blocks = {};  // blocks that receive it, one bit each; none: this one
   };
+  // Lines of a box; of two, where the matrix's last line would be inside of one box.
+  struct Heights {
+    std::int64_t first, second = 0;
+    std::int64_t both() const { return first + second; }
+  };
+  Heights heights(const Share& share) const {
+    constexpr std::int64_t period = 8;  // lines, of the swizzle
+    const std::int64_t whole = std::min(share.lines, longest);
+    const Scalar begin = matrix_.outer() + share.first;
+    if (!repeats_lines() || begin.constant().value_or(begin.multiple()) % whole) return {whole};
+    const std::int64_t inside = (*matrix_.lines() % whole + period - 1) / period * period;
+    if (inside == 0 || inside >= whole) return {whole};
+    return {inside, whole - inside};
+  }
+
+  // Whether a tile may lie beyond the matrix's last line, or the end of its lines, and may have
+  // others there.
+  bool repeats_lines() const {
+    return (matrix_.is_row_major() ? from_.any_rows_outside : from_.any_cols_outside) &&
+           matrix_.lines().value_or(0) % lines_ != 0;
+  }
+  bool repeats_along() const {
+    return (matrix_.is_row_major() ? from_.any_cols_outside : from_.any_rows_outside) &&
+           matrix_.length().value_or(0) % line_ != 0;
+  }
+
+  // A box of this tile that starts at element `along` of line `first`.
+  void load(codegen::Pointer map, const Scalar& along, const Scalar& first, std::int64_t lines,
+            codegen::Value blocks) {
+    const bool is_row_major = matrix_.is_row_major();
+    const Scalar row = is_row_major ? first : along, col = is_row_major ? along : first;
+    Scalar inner = matrix_.inner() + along, outer = matrix_.outer() + first;
+    if (repeats_lines())
+      outer = select(outer < *matrix_.lines(), outer,
+                     std::max(*matrix_.lines() - lines, std::int64_t{0}));
+    if (repeats_along())
+      inner = select(inner < *matrix_.length(), inner, (*matrix_.length() - 1) / width_ * width_);
+    state_.f().tensor_load(address_of(state_, to_, row, col), map,
+                           matrix_.coordinates_at(inner, outer), state_.fill.barrier, blocks,
+                           state_.fill.eviction);
+  }
+
   // Those that need the tile: how many, which of them this one is, and their bits.
   struct Receivers {
     int count;

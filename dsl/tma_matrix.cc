@@ -126,8 +126,11 @@ std::string TmaMatrix::divide_lines(std::int64_t panel) {
 }
 
 std::vector<codegen::Value> TmaMatrix::coordinates(const Scalar& along, const Scalar& first) const {
-  const Scalar inner = this->inner() + along,
-               outer = (is_row_major_ ? matrix_.row_at : matrix_.col_at) + first;
+  return coordinates_at(inner() + along, outer() + first);
+}
+
+std::vector<codegen::Value> TmaMatrix::coordinates_at(const Scalar& inner,
+                                                      const Scalar& outer) const {
   std::vector<codegen::Value> out{state_.value(panel_ ? Scalar(0) : inner, u32)};
   if (panel_) out.push_back(state_.value(inner / panel_, u32));
   out.push_back(state_.value(outer, u32));

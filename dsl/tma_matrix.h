@@ -30,10 +30,20 @@ class TmaMatrix {
   codegen::Pointer map(int along, int lines, int swizzle, Type type = Type::none);
   /// The coordinates of a box in this tile that starts at element `along` of line `first`.
   std::vector<codegen::Value> coordinates(const Scalar& along, const Scalar& first) const;
+  /// The coordinates of a box that starts at element `inner` of line `outer` of the matrix.
+  std::vector<codegen::Value> coordinates_at(const Scalar& inner, const Scalar& outer) const;
+  /// Where this tile begins in the matrix: the element of a line, and the line.
+  const Scalar& inner() const { return is_row_major_ ? matrix_.col_at : matrix_.row_at; }
+  const Scalar& outer() const { return is_row_major_ ? matrix_.row_at : matrix_.col_at; }
+  /// How many elements a line of the matrix has, and how many lines there are, if both are known.
+  std::optional<std::int64_t> length() const { return extent(is_row_major_); }
+  std::optional<std::int64_t> lines() const { return extent(!is_row_major_); }
 
  private:
   std::string numbers_problem();
-  const Scalar& inner() const { return is_row_major_ ? matrix_.col_at : matrix_.row_at; }
+  std::optional<std::int64_t> extent(bool columns) const {
+    return (columns ? matrix_.whole_cols : matrix_.whole_rows).constant();
+  }
 
   KernelState& state_;
   const Tensor& matrix_;

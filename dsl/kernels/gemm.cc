@@ -115,7 +115,9 @@ static Kernel described_gemm(const Gemm& options) {
       B = B.matrix(k.block_z(), stride_b);
       tiles.select_matrix(k.block_z(), stride_c);
     }
-    const Global &left = options.swap ? B : A, &right = options.swap ? A : B;
+    // Nobody stores the product of rows and columns that do not exist.
+    const Global left = (options.swap ? B : A).any_rows_outside(),
+                 right = (options.swap ? A : B).any_cols_outside();
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
                      const Global rows = left.tile(tile.m, tile.k, row, step),
                                   cols = right.tile(tile.k, tile.n, step, col);

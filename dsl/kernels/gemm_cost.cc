@@ -52,9 +52,8 @@ struct Work {
   double tiles, ctas;                                 // ctas: of the launch
   int resident;                                       // CTAs of one SM at a time
   double tensor, shared, fill, issue, wait, latency;  // of a k-tile
-  double outside = 0;  // of a k-tile, rows of a box that are outside of the matrix
-  double copy;         // the share of each thread that copies, if threads do
-  double begin = 0;    // of a CTA, for stages without a k-tile
+  double copy;       // the share of each thread that copies, if threads do
+  double begin = 0;  // of a CTA, for stages without a k-tile
   double epilogue;
   double stage_bytes;
   double own_bytes;  // of those, without what neighbours read too
@@ -169,14 +168,6 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   own_bytes = std::min(own_rows(options, m, n) * line, read) * straddle;
   fill = tma ? read * (1 + (c.fill_off - 1) * off) / c.fill : 0;
   issue = copy = 0;
-  // But they arrive from the cache. Where all CTAs run at once, the slowest one decides.
-  if (tma && !options.persistent && !options.stream_blocks &&
-      ctas <= gpu.multiprocessors * resident) {
-    const double below = up(m, tile.m) * tile.m - m, beside = up(n, tile.n) * tile.n - n,
-                 asked = below / options.cluster_columns + beside / options.cluster;
-    outside = c.outside * std::max(asked - c.outside_free, 0.0) * ctas /
-              (gpu.multiprocessors * resident) * line / line_bytes;
-  }
   if (!tma) copies(options, target, line, c), copy *= straddle, begin *= straddle;
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
@@ -196,11 +187,14 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const bool lanes = !options.producers || partial || c_line % 16 != 0 || target.arch.sm < 90;
   // Through shared memory; of a transpose, only elements of 16 bits.
   const bool scattered = swapped && (lanes || bits(options.c) != 16);
+  // Warps store 32 bytes of a row of a transpose, and share sectors where rows begin within them.
+  const bool halves = swapped && c_line % sector_bytes != 0;
   const double convert = tile.products > 1 ? c.turn_convert : c.convert;
   epilogue = c.epilogue + convert * accumulators(options) +
              c_bytes / (partial     ? c.store_parts
                         : scattered ? c.store_swapped
                         : lanes     ? c.store_lanes
+                        : halves    ? c.store_halves
                                     : c.store);
 }
 
@@ -233,8 +227,7 @@ void Work::copies(const Gemm& options, const Target& target, double line, const 
 // Cycles of a k-tile with so many CTAs on a multiprocessor.
 double step_cycles(const Work& work, double count) {
   const double longest = std::max({work.tensor, work.shared, work.fill, work.issue});
-  return together({std::max(longest + work.wait, count * longest), work.copy, work.latency}) +
-         work.outside;
+  return together({std::max(longest + work.wait, count * longest), work.copy, work.latency});
 }
 
 // Multiprocessors that CTAs of such clusters can have at a time.
