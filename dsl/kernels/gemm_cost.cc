@@ -161,8 +161,9 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const auto unit = std::gcd(row, std::int64_t{line_bytes});
   const double off = (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1),
                straddle = 1 + ((tma ? c.straddle : c.copy_off) - 1) * off;
-  // Rows of a box outside of the matrix are not read from memory.
-  const double rows = m / up(m, tile.m), columns = n / up(n, tile.n);
+  // TMA reads whole tiles, some of it twice: any_rows_outside(). Threads read what is inside.
+  const double rows = tma ? std::min<double>(tile.m, m) : m / up(m, tile.m),
+               columns = tma ? std::min<double>(tile.n, n) : n / up(n, tile.n);
   const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
   stage_bytes = read * straddle;
   own_bytes = std::min(own_rows(options, m, n) * line, read) * straddle;
