@@ -131,10 +131,11 @@ class BoxCopier {
     const bool is_row_major = matrix_.is_row_major();
     const Scalar row = is_row_major ? first : along, col = is_row_major ? along : first;
     Scalar inner = matrix_.inner() + along, outer = matrix_.outer() + first;
-    if (repeats_lines())
+    // A tile's first box begins inside.
+    if (repeats_lines() && first.constant() != 0)
       outer = select(outer < *matrix_.lines(), outer,
                      std::max(*matrix_.lines() - lines, std::int64_t{0}));
-    if (repeats_along())
+    if (repeats_along() && along.constant() != 0)
       inner = select(inner < *matrix_.length(), inner, (*matrix_.length() - 1) / width_ * width_);
     state_.f().tensor_load(address_of(state_, to_, row, col), map,
                            matrix_.coordinates_at(inner, outer), state_.fill.barrier, blocks,
