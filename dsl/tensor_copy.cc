@@ -45,16 +45,26 @@ class BoxCopier {
       return matrix_.map(static_cast<int>(width_), static_cast<int>(lines), swizzle_,
                          rounds ? tf32 : Type::none);
     };
-    const codegen::Pointer first = map(heights.first),
-                           second = heights.second ? map(heights.second) : first;
+    const codegen::Pointer whole = map(heights.both()),
+                           first = heights.second ? map(heights.first) : whole,
+                           second = heights.second ? map(heights.second) : whole;
+    const auto each_box = [&](const Scalar& along, const Scalar& line) {
+      if (!heights.second) return load(whole, along, line, heights.both(), share.blocks);
+      const Scalar end = matrix_.outer() + line + heights.both();
+      const auto when = [&](const Scalar& condition, const std::function<void()>& loads) {
+        state_.f().if_then(state_.value(condition, Type::pred), loads);
+      };
+      when(end <= *matrix_.lines(),
+           [&] { load(whole, along, line, heights.both(), share.blocks); });
+      when(end > *matrix_.lines(), [&] {
+        load(first, along, line, heights.first, share.blocks);
+        load(second, along, line + heights.first, heights.second, share.blocks);
+      });
+    };
     state_.f().if_then(state_.fill.starts_tma, [&] {
       for (std::int64_t x = 0; x < share.line; x += width_)
-        for (std::int64_t y = 0; y < share.lines; y += heights.both()) {
-          const Scalar along = share.along + x, line = share.first + y;
-          load(first, along, line, heights.first, share.blocks);
-          if (heights.second)
-            load(second, along, line + heights.first, heights.second, share.blocks);
-        }
+        for (std::int64_t y = 0; y < share.lines; y += heights.both())
+          each_box(share.along + x, share.first + y);
     });
     const std::int64_t bytes = line_ * lines_ * bits(from_.type) / 8;
     state_.fill.tma_bytes += static_cast<int>(bytes);
@@ -63,22 +73,19 @@ class BoxCopier {
     constexpr std::string_view policies[] = {"", "; L2 evicts them first", "; L2 evicts them last"};
     const std::string_view evicts = policies[static_cast<int>(state_.fill.eviction)];
     const std::int64_t boxes = share.line / width_ * (share.lines / heights.both());
-    const auto bytes_of = [&](std::int64_t lines) { return width_ * lines * bits(from_.type) / 8; };
-    const std::string of_second =
-        heights.second ? fmt::format(" and {}", heights.second) : std::string();
+    const std::string at_edge =
+        heights.second ? fmt::format(", at the edge {} and {}", heights.first, heights.second) : "";
     state_.log.choose(
         fmt::format("copy {} to {}", from_.name, to_.name),
         fmt::format("cp.async.bulk.tensor{}{}, boxes of {} x {}{}",
                     shared ? ".multicast::cluster" : "", evicts.empty() ? "" : ".L2::cache_hint",
-                    width_, heights.first, of_second),
-        fmt::format(
-            "one thread issues {} of {}{} bytes{}; {}{}{}",
-            counted(heights.second ? 2 * boxes : boxes, "TMA load"), bytes_of(heights.first),
-            heights.second ? fmt::format(" and {}", bytes_of(heights.second)) : "",
-            shared ? ctas() : "",
-            repeats_lines() || repeats_along() ? "beyond the edge they repeat what is inside"
-                                               : "out-of-bounds elements are zero-filled",
-            rounds ? "; rounded to tf32 by TMA" : "", evicts),
+                    width_, heights.both(), at_edge),
+        fmt::format("one thread issues {} of {} bytes{}; {}{}{}", counted(boxes, "TMA load"),
+                    width_ * heights.both() * bits(from_.type) / 8, shared ? ctas() : "",
+                    repeats_lines() || repeats_along()
+                        ? "beyond the edge they repeat what is inside"
+                        : "out-of-bounds elements are zero-filled",
+                    rounds ? "; rounded to tf32 by TMA" : "", evicts),
         std::move(refused_));
   }
 
@@ -99,7 +106,7 @@ class BoxCopier {
     Scalar along = 0, first = 0;
     codegen::Value blocks = {};  // blocks that receive it, one bit each; none: this one
   };
-  // Lines of a box; of two, where the matrix's last line would be inside of one box.
+  // Lines of a box; at the matrix's edge, of the two that it consists of there.
   struct Heights {
     std::int64_t first, second = 0;
     std::int64_t both() const { return first + second; }

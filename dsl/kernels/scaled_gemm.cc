@@ -32,9 +32,9 @@ class Products {
         steps_(ceil_div(depth_, block)) {
     if (options.grouping == Grouping::masked) groups_ = k.param("groups", s32);
     const auto lines = m_.multiple() % 4 == 0 ? m_ : ceil_div(m_, 4) * 4;
-    a_ = k.global("A", Type::e4m3, row_major(m_, depth_)).any_rows_outside();
+    a_ = k.global("A", Type::e4m3, row_major(m_, depth_));
     scales_a_ = k.global("SA", f32, col_major(lines, steps_));
-    b_ = k.global("B", Type::e4m3, row_major(n_, depth_)).any_rows_outside().transposed();
+    b_ = k.global("B", Type::e4m3, row_major(n_, depth_)).transposed();
     scales_b_ = k.global("SB", f32, row_major(ceil_div(n_, block), steps_));
     c_ = k.global("C", options.c, row_major(m_, n_));
     if (options.grouping == Grouping::contiguous)

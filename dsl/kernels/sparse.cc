@@ -186,7 +186,6 @@ static Kernel described_sparse_gemm(const Gemm& options) {
     auto sA = k.shared("sA", options.a, mma.shared_a(options.stages, Major::row));
     auto sM = k.shared("sM", u32, RingLayout{words, options.stages});
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
-    A = A.any_rows_outside(), B = B.any_cols_outside();
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
                      k.copy(A.tile(tile.m, tile.k / 2, row, step), sA[stage]);
                      k.copy(M.tile(words.rows, words.cols, row, step), sM[stage]);
