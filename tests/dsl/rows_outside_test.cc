@@ -113,6 +113,27 @@ TEST(RowsOutside, AreZerosWithoutTma) {
   }
 }
 
+// Where the tile's place is a constant, one of the two ways is left.
+TEST(RowsOutside, PlacesMayBeConstants) {
+  for (const int row : {0, 1, 2}) {
+    const Kernel kernel = tartan::kernel("copied", {.block = 64, .producers = 4}, [=](Builder& k) {
+      k.param("row", s32);
+      const auto in = k.global("in", f16, row_major(40, width)).any_rows_outside();
+      const auto out = k.global("out", f16, row_major(tile_rows, tile_cols));
+      const auto ring = k.shared("s", f16, RingLayout{row_major(tile_rows, tile_cols), 1});
+      k.roles([&] {
+        k.pipeline(
+            1, 1, [&](Scalar, Scalar s) { k.copy(in.tile(tile_rows, tile_cols, row, 1), ring[s]); },
+            [&](Scalar, Scalar s) { k.copy(ring[s], out); });
+      });
+    });
+    const auto got = run(kernel, "sm_90a", 40, row);
+    for (int i = 0; i < std::min(tile_rows, 40 - row * tile_rows); ++i)
+      EXPECT_EQ(std::vector<double>(got.begin() + i * tile_cols, got.begin() + (i + 1) * tile_cols),
+                right_half(row * tile_rows + i));
+  }
+}
+
 // The heights of the boxes of a matrix.
 std::multiset<int> heights_of(const Compiled& compiled, const std::string& name) {
   std::multiset<int> out;
