@@ -67,7 +67,7 @@ struct GemmConstants {
   double cluster_sum = 1351;      // of a launch in clusters that divide k, and the sum over them
   double cluster_part = 57.16;    // of that, for each part of k
   double cluster_bytes = 7.567;   // of accumulators per cycle, in that sum
-  double memory_share = 1.047;    // of the bandwidth of memory
+  double memory_share = 1.047;    // of the bandwidth of memory; above 1 as that of the cache is
   double cache_share = 2.36;      // of the cache's; above 1, since limits that act together add up
   double reuse = 0.7205;          // of the second-level cache, that keeps operands
 };

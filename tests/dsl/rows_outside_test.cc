@@ -22,10 +22,11 @@ std::vector<double> row_of(int r) {
 }
 
 // Copies the tile of row `row` to shared memory and from there to the output, which has no edge.
-// With `columns`, everything is transposed.
-Kernel copied(int height, bool any, bool columns, int producers) {
+// With `columns`, everything is transposed. `place`: the row where it is no parameter's.
+Kernel copied(int height, bool any, bool columns, int producers,
+              const std::optional<int>& place = {}) {
   return kernel("copied", {.block = 64, .producers = producers}, [=](Builder& k) {
-    const Scalar row = k.param("row", s32);
+    const Scalar given = k.param("row", s32), row = place ? Scalar(*place) : given;
     Global in = k.global("in", f16, row_major(height, width));
     Global out = k.global("out", f16, row_major(tile_rows, tile_cols));
     if (columns) {
@@ -74,7 +75,6 @@ std::vector<double> right_half(int r) {
 }
 
 TEST(RowsOutside, RepeatThoseInside) {
-  std::set<std::vector<double>> all;
   const std::vector<double> zeros(tile_cols, 0);
   for (const bool columns : {false, true})
     for (const auto& [height, row] :
@@ -86,7 +86,7 @@ TEST(RowsOutside, RepeatThoseInside) {
         ASSERT_EQ(got.size(), std::size_t{tile_rows} * tile_cols);
         // Boxes end at multiples of eight lines, and zeros fill what of them is outside.
         const int whole_boxes = (height + 7) / 8 * 8;
-        all.clear();
+        std::set<std::vector<double>> all;
         for (int r = 0; r < height; ++r) all.insert(right_half(r));
         for (int i = 0; i < tile_rows; ++i) {
           const std::vector<double> line(got.begin() + i * tile_cols,
@@ -116,18 +116,7 @@ TEST(RowsOutside, AreZerosWithoutTma) {
 // Where the tile's place is a constant, one of the two ways is left.
 TEST(RowsOutside, PlacesMayBeConstants) {
   for (const int row : {0, 1, 2}) {
-    const Kernel kernel = tartan::kernel("copied", {.block = 64, .producers = 4}, [=](Builder& k) {
-      k.param("row", s32);
-      const auto in = k.global("in", f16, row_major(40, width)).any_rows_outside();
-      const auto out = k.global("out", f16, row_major(tile_rows, tile_cols));
-      const auto ring = k.shared("s", f16, RingLayout{row_major(tile_rows, tile_cols), 1});
-      k.roles([&] {
-        k.pipeline(
-            1, 1, [&](Scalar, Scalar s) { k.copy(in.tile(tile_rows, tile_cols, row, 1), ring[s]); },
-            [&](Scalar, Scalar s) { k.copy(ring[s], out); });
-      });
-    });
-    const auto got = run(kernel, "sm_90a", 40, row);
+    const auto got = run(copied(40, true, false, 4, row), "sm_90a", 40, row);
     for (int i = 0; i < std::min(tile_rows, 40 - row * tile_rows); ++i)
       EXPECT_EQ(std::vector<double>(got.begin() + i * tile_cols, got.begin() + (i + 1) * tile_cols),
                 right_half(row * tile_rows + i));
@@ -149,7 +138,7 @@ Gemm of_edges(int m, int n, int tile_m, int tile_n) {
   return out;
 }
 
-// By hand: 1000 = 7 * 128 + 104, 1128 = 6 * 176 + 72, 200 = 128 + 72, 136 = 128 + 8.
+// By hand: 1000 = 7 * 128 + 104, 1128 = 6 * 176 + 72.
 TEST(RowsOutside, BoxesEndAtTheEdges) {
   const Target target = testing_gemm::target_of("sm_90a");
   const auto boxes = [&](const Gemm& options, const std::string& name) {
