@@ -19,7 +19,7 @@ namespace {
 
 constexpr int box_rows = 16;  // of fragments
 constexpr int row_box_bytes = box_rows * 128;
-constexpr int shortest_line = 32;  // in bytes
+constexpr int shortest_line = 16;  // in bytes
 
 // A tile's fragments in the order of their stores, unchanged or finished. Reads for finished() run
 // ahead by as many fragments as fit in registers beside the accumulators that are still to be
@@ -164,7 +164,8 @@ class BoxStorer {
     int down, left, cols;  // row of fragments, column, and columns
   };
   bool by_rows() const { return to_.layout.major() == Major::row; }
-  // Splits a row of fragments into boxes: of lines of 128 bytes, and the rest in shorter ones;
+  // Splits a row of fragments into boxes: of lines of 128 bytes, and the rest in shorter ones, or
+  // in one if its lines are an odd number of 16-byte chunks, which need no swizzle;
   // where columns are contiguous, of equally many columns, whose lines are the fragments' rows.
   std::vector<Box> boxes() const {
     std::vector<Box> out;
@@ -178,11 +179,14 @@ class BoxStorer {
     }
     for (int i = 0; i < tile_.down(); ++i)
       for (int left = 0, cols = line(128); left < end; left += cols) {
-        while (left + cols > end) cols /= 2;
+        while (left + cols > end) cols = is_odd(end - left) ? end - left : cols / 2;
         out.push_back({i, left, cols});
       }
     return out;
   }
+  bool is_odd(int cols) const { return cols * bits(to_.type) / (8 * shortest_line) % 2 != 0; }
+  // Of TMA, for rows of fragments.
+  int swizzle(const Box& box) const { return by_rows() && is_odd(box.cols) ? 0 : line_bytes(box); }
   // Of a box whose columns are contiguous.
   int columns_together() const {
     constexpr int most = 128;
@@ -207,8 +211,8 @@ class BoxStorer {
     codegen::FunctionBuilder& f = state_.f();
     std::vector<codegen::Pointer> maps;
     for (const Box& box : batch)
-      maps.push_back(matrix_.map(line_elements(box), lines(box), line_bytes(box),
-                                 adds_ ? to_.type : Type::none));
+      maps.push_back(
+          matrix_.map(line_elements(box), lines(box), swizzle(box), adds_ ? to_.type : Type::none));
     state_.memories.of(to_).ever_written = true;
     wait_for_tma(number ? state_.staging.slots - 1 : 0);
     lay_out(batch, number);
