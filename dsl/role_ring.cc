@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/role_ring.h"
 
+#include "dsl/cluster.h"
+#include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/scalars.h"
 #include "tartan/dsl/math.h"
@@ -55,27 +57,36 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
                    const std::source_location& at) {
   codegen::FunctionBuilder& f = state.f();
   const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
-  const int blocks = pipeline.shared_by_cluster ? state.config.options.cluster : 1;
-  const bool by_warp = pipeline.threads_read && state.fill.read_by_wgmma;
+  const int blocks = pipeline.sharing == Sharing::none ? 1 : state.config.options.cluster,
+            rows = blocks == 1 ? 1 : cluster_rows(state), cols = blocks / rows;
+  const bool by_warp = pipeline.threads_read && state.fill.read_by_wgmma,
+             by_thread = pipeline.threads_read && !by_warp,
+             cross = pipeline.sharing == Sharing::cross && rows > 1 && cols > 1 && !by_thread;
   pipeline.empty_arrivals =
-      blocks * thread_count(state) / (pipeline.threads_read && !by_warp ? 1 : 32);
+      (cross ? rows + cols - 1 : blocks) * thread_count(state) / (by_thread ? 1 : 32);
+  // Whether the lane's block is one of those that fill this one's stages.
+  const auto fills = [&](const Scalar& lane) {
+    const Scalar exists = lane < blocks;
+    if (!cross) return exists;
+    const Scalar rank = block_of_cluster(state);
+    return exists & ((lane % rows == rank % rows) | (lane / rows == rank / rows));
+  };
   if (by_warp) {
     f.warp_sync();
-    const codegen::Value arrives = state.value(k.lane(at) < blocks);
-    if (blocks == 1) f.mbarrier_arrive_if(arrives, barrier);
-    else
-      f.mbarrier_arrive_if(arrives, barrier,
-                           state.value(select(k.lane(at) < blocks, k.lane(at), 0)));
+    const Scalar arrives = fills(k.lane(at));
+    const codegen::Value arrives_here = state.value(arrives);
+    if (blocks == 1) f.mbarrier_arrive_if(arrives_here, barrier);
+    else f.mbarrier_arrive_if(arrives_here, barrier, state.value(select(arrives, k.lane(at), 0)));
   } else if (blocks == 1) {
     if (pipeline.threads_read) f.mbarrier_arrive(barrier);
     else
       k.when(
           k.lane(at) == 0, [&] { f.mbarrier_arrive(barrier); }, at);
-  } else if (pipeline.threads_read) {
+  } else if (by_thread) {
     for (int block = 0; block < blocks; ++block) f.mbarrier_arrive(barrier, f.constant(u32, block));
   } else {
     k.when(
-        k.lane(at) < blocks, [&] { f.mbarrier_arrive(barrier, lane_index(state)); }, at);
+        fills(k.lane(at)), [&] { f.mbarrier_arrive(barrier, lane_index(state)); }, at);
   }
 }
 
@@ -86,6 +97,41 @@ void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scala
   if (pipeline.ping_pong || (state.config.options.cluster > 1 && state.config.has_tma()))
     pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
   else release_stage(k, state, pipeline, stage, at);
+}
+
+LateRelease::LateRelease(Builder& k, KernelState& state, const Stages& stages, std::size_t pipeline,
+                         const Scalar& first)
+    : k_(k),
+      state_(state),
+      stages_(stages),
+      pipeline_(pipeline),
+      stage_(k.variable(first, stages.at)) {}
+
+void LateRelease::leave() {
+  const Scalar stage = stage_;
+  leave_stage(k_, state_, pipeline_, stage, stages_.at);
+  stage_ = select(stage == stages_.stages - 1, 0, stage + 1);
+}
+
+void LateRelease::release(const Scalar& t, int commits) {
+  state_.at(stages_.at);
+  const int flying = state_.flights.all_landed() ? 0 : state_.flights.commits_since(commits);
+  behind_ = flying > 0 && stages_.stages > 1;
+  if (behind_) {
+    (void)state_.f().warpgroup_wait(flying, {}, {});
+    k_.when(
+        t > 0, [&] { leave(); }, stages_.at);
+  } else {
+    if (!state_.flights.all_landed()) land_all(state_);
+    leave();
+  }
+}
+
+void LateRelease::finish() {
+  if (!behind_) return;
+  land_all(state_);
+  k_.when(
+      Scalar(0) < stages_.count, [&] { leave(); }, stages_.at);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -47,8 +47,8 @@ void add_pipeline(KernelState& state, int stages);
 /// read, one lane arrives for its warp, and also beside wgmma, whose warps are converged: there a
 /// barrier of the warp orders what its threads have read, and a predicate takes the place of a
 /// branch, below which LLVM would move arithmetic that belongs above the next product. With
-/// multicast, they arrive at the barriers of all blocks of the cluster; the producers decide
-/// whether that is so.
+/// multicast, they arrive at the barriers of all blocks that fill this one's stages; the producers
+/// decide which these are.
 void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
                    const std::source_location& at);
 
@@ -56,5 +56,29 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
 /// them of all warpgroups in ping-pong.
 void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Scalar& stage,
                  const std::source_location& at);
+
+/// Releases a stage when the products of the next one have been issued and its own are done, so
+/// that tensor cores never wait for this warpgroup. Where a stage's products are not in flight at
+/// its end, it is released there.
+class LateRelease {
+ public:
+  /// `first`: the stage that the next products read, of a pipeline.
+  LateRelease(Builder& k, KernelState& state, const Stages& stages, std::size_t pipeline,
+              const Scalar& first);
+  /// K-tile `t` has been described, before whose products there were `commits`.
+  void release(const Scalar& t, int commits);
+  /// Behind the last k-tile: waits for its products.
+  void finish();
+
+ private:
+  void leave();
+
+  Builder& k_;
+  KernelState& state_;
+  const Stages& stages_;
+  std::size_t pipeline_;
+  ScalarVariable stage_;
+  bool behind_ = false;  // by one stage
+};
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -24,15 +24,19 @@ constexpr int consumers_barrier = 1;  // the number of the consumers' own barrie
 // Warpgroups have the last numbers, so that users' named barriers keep the others.
 constexpr int last_barrier = 15;
 
+/// Whose stages the CTAs of a cluster fill by multicast: only their own, those of the CTAs in their
+/// row and in their column of the cluster, or all.
+enum class Sharing : std::uint8_t { none, cross, all };
+
 /// A pipeline between producers and consumers: a pair of mbarriers for each stage. Consumers wait
 /// for `full`, producers for `empty`; phases alternate with each pass over the ring.
 struct RolePipeline {
   int stages = 0;
   codegen::Pointer full, empty;
   int full_arrivals = 0, empty_arrivals = 0;
-  bool threads_read = false;       // ordinary loads read the stages, beside MMAs
-  bool shared_by_cluster = false;  // blocks fill each other's stages
-  bool ping_pong = false;          // of several warpgroups
+  bool threads_read = false;  // ordinary loads read the stages, beside MMAs
+  bool ping_pong = false;     // of several warpgroups
+  Sharing sharing = Sharing::none;
   // With multicast, and in ping-pong: the marks where consumers release, and which stages.
   std::vector<std::pair<int, codegen::Value>> releases;
 };
@@ -93,7 +97,7 @@ struct StageFill {
   bool multicasts = false;                                 // whether the current copy does
   Among among = Among::cluster;                            // which CTAs
   codegen::Eviction eviction = codegen::Eviction::normal;  // of what the current copy reads
-  bool by_cluster = false;                                 // whether such a copy fills the stage
+  Sharing sharing = Sharing::none;                         // by such copies of the stage
   bool read_by_wgmma = false;                              // the filled stage
   bool read_by_threads = false;                            // the filled stage, by ordinary loads
   codegen::Pointer barrier;

@@ -38,55 +38,11 @@ class BoxCopier {
 
   void copy() {
     const Share share = this->share();
-    const Heights heights = this->heights(share);
-    const bool rounds = state_.memories.of(to_).rounded_to_tf32;
     state_.memories.of(from_).ever_read = true;
-    const auto map = [&](std::int64_t lines) {
-      return matrix_.map(static_cast<int>(width_), static_cast<int>(lines), swizzle_,
-                         rounds ? tf32 : Type::none);
-    };
-    const codegen::Pointer whole = map(heights.both()),
-                           first = heights.second ? map(heights.first) : whole,
-                           second = heights.second ? map(heights.second) : whole;
-    const auto each_box = [&](const Scalar& along, const Scalar& line) {
-      if (!heights.second) return load(whole, along, line, heights.both(), share.blocks);
-      const Scalar end = matrix_.outer() + line + heights.both();
-      const auto when = [&](const Scalar& condition, const std::function<void()>& loads) {
-        state_.f().if_then(state_.value(condition, Type::pred), loads);
-      };
-      when(end <= *matrix_.lines(),
-           [&] { load(whole, along, line, heights.both(), share.blocks); });
-      when(end > *matrix_.lines(), [&] {
-        load(first, along, line, heights.first, share.blocks);
-        load(second, along, line + heights.first, heights.second, share.blocks);
-      });
-    };
-    state_.f().if_then(state_.fill.starts_tma, [&] {
-      for (std::int64_t x = 0; x < share.line; x += width_)
-        for (std::int64_t y = 0; y < share.lines; y += heights.both())
-          each_box(share.along + x, share.first + y);
-    });
-    const std::int64_t bytes = line_ * lines_ * bits(from_.type) / 8;
-    state_.fill.tma_bytes += static_cast<int>(bytes);
-    const bool shared = share.blocks.valid();
-    state_.fill.by_cluster |= shared;
-    constexpr std::string_view policies[] = {"", "; L2 evicts them first", "; L2 evicts them last"};
-    const std::string_view evicts = policies[static_cast<int>(state_.fill.eviction)];
-    const std::int64_t boxes = share.line / width_ * (share.lines / heights.both());
-    const std::string at_edge =
-        heights.second ? fmt::format(", at the edge {} and {}", heights.first, heights.second) : "";
-    state_.log.choose(
-        fmt::format("copy {} to {}", from_.name, to_.name),
-        fmt::format("cp.async.bulk.tensor{}{}, boxes of {} x {}{}",
-                    shared ? ".multicast::cluster" : "", evicts.empty() ? "" : ".L2::cache_hint",
-                    width_, heights.both(), at_edge),
-        fmt::format("one thread issues {} of {} bytes{}; {}{}{}", counted(boxes, "TMA load"),
-                    width_ * heights.both() * bits(from_.type) / 8, shared ? ctas() : "",
-                    repeats_lines() || repeats_along()
-                        ? "beyond the edge they repeat what is inside"
-                        : "out-of-bounds elements are zero-filled",
-                    rounds ? "; rounded to tf32 by TMA" : "", evicts),
-        std::move(refused_));
+    state_.f().if_then(state_.fill.starts_tma, [&] { load(share); });
+    state_.fill.tma_bytes += static_cast<int>(line_ * lines_ * bits(from_.type) / 8);
+    state_.fill.sharing = std::max(state_.fill.sharing, share.sharing);
+    tell(share);
   }
 
  private:
@@ -102,23 +58,66 @@ class BoxCopier {
   // What this CTA loads by TMA: the whole tile, or its share of a multicast to all blocks of the
   // cluster. Shares begin at multiples of the swizzle's period.
   struct Share {
-    std::int64_t line, lines;  // elements of a line, and lines
+    std::int64_t line, lines;  // elements of a line, and lines, of the larger shares
     Scalar along = 0, first = 0;
     codegen::Value blocks = {};  // blocks that receive it, one bit each; none: this one
+    Sharing sharing = Sharing::none;
+    // The first lines of all CTAs' shares, of which the last ones have a period less, and whether
+    // this is one of those; none: all are alike.
+    std::vector<std::int64_t> begins = {};
+    Scalar is_smaller = 0;
   };
-  // Lines of a box; at the matrix's edge, of the two that it consists of there.
-  struct Heights {
-    std::int64_t first, second = 0;
-    std::int64_t both() const { return first + second; }
+  static constexpr std::int64_t period = 8;  // lines, of the swizzle
+
+  void load(const Share& share) {
+    if (share.begins.empty()) return load(share, share.lines);
+    when(!share.is_smaller, [&] { load(share, share.lines); });
+    when(share.is_smaller, [&] { load(share, share.lines - period); });
+  }
+  void load(const Share& share, std::int64_t lines) {
+    const std::int64_t height = std::min(lines, longest);
+    for (std::int64_t x = 0; x < share.line; x += width_)
+      for (std::int64_t y = 0; y < lines; y += height)
+        load({share.along + x, share.first + y, height, inside(share, height)}, share.blocks);
+  }
+
+  // Where it begins in this tile, and lines: all, and those inside if the matrix's edge divides it,
+  // in whole periods; 0: it never does.
+  struct Box {
+    Scalar along, first;
+    std::int64_t lines, inside;
   };
-  Heights heights(const Share& share) const {
-    constexpr std::int64_t period = 8;  // lines, of the swizzle
-    const std::int64_t whole = std::min(share.lines, longest);
-    const Scalar begin = matrix_.outer() + share.first;
-    if (!repeats_lines() || begin.constant().value_or(begin.multiple()) % whole) return {whole};
-    const std::int64_t inside = (*matrix_.lines() % whole + period - 1) / period * period;
-    if (inside == 0 || inside >= whole) return {whole};
-    return {inside, whole - inside};
+  void load(const Box& box, codegen::Value blocks) {
+    if (box.inside == 0) return load(box.along, box.first, box.lines, blocks);
+    const Scalar end = matrix_.outer() + box.first + box.lines;
+    when(end <= *matrix_.lines(), [&] { load(box.along, box.first, box.lines, blocks); });
+    when(end > *matrix_.lines(), [&] {
+      load(box.along, box.first, box.inside, blocks);
+      load(box.along, box.first + box.inside, box.lines - box.inside, blocks);
+    });
+  }
+  void when(const Scalar& condition, const std::function<void()>& body) {
+    state_.f().if_then(state_.value(condition, Type::pred), body);
+  }
+
+  // Of the box of `height` lines that the matrix's edge divides: lines inside.
+  std::int64_t inside(const Share& share, std::int64_t height) const {
+    if (!repeats_lines()) return 0;
+    const auto begins_at_multiples_of = [&](const Scalar& begin, std::int64_t divisor) {
+      return begin.constant().value_or(begin.multiple()) % divisor == 0;
+    };
+    const std::int64_t lines = *matrix_.lines();
+    std::int64_t out = 0;
+    if (share.begins.empty()) {
+      if (begins_at_multiples_of(matrix_.outer() + share.first, height)) out = lines % height;
+    } else if (begins_at_multiples_of(matrix_.outer(), lines_)) {
+      const auto next = std::upper_bound(share.begins.begin(), share.begins.end(), lines % lines_);
+      const std::int64_t begin = *std::prev(next),
+                         end = next == share.begins.end() ? lines_ : *next;
+      if (end - begin == height) out = lines % lines_ - begin;
+    }
+    out = (out + period - 1) / period * period;
+    return out < height ? out : 0;
   }
 
   // Whether a tile may lie beyond the matrix's last line, or the end of its lines, and may have
@@ -132,9 +131,8 @@ class BoxCopier {
            matrix_.length().value_or(0) % line_ != 0;
   }
 
-  // A box of this tile that starts at element `along` of line `first`.
-  void load(codegen::Pointer map, const Scalar& along, const Scalar& first, std::int64_t lines,
-            codegen::Value blocks) {
+  // `lines` lines of this tile from element `along` of line `first` on, by one instruction.
+  void load(const Scalar& along, const Scalar& first, std::int64_t lines, codegen::Value blocks) {
     const bool is_row_major = matrix_.is_row_major();
     const Scalar row = is_row_major ? first : along, col = is_row_major ? along : first;
     Scalar inner = matrix_.inner() + along, outer = matrix_.outer() + first;
@@ -144,13 +142,50 @@ class BoxCopier {
                      std::max(*matrix_.lines() - lines, std::int64_t{0}));
     if (repeats_along() && along.constant() != 0)
       inner = select(inner < *matrix_.length(), inner, (*matrix_.length() - 1) / width_ * width_);
-    state_.f().tensor_load(address_of(state_, to_, row, col), map,
+    state_.f().tensor_load(address_of(state_, to_, row, col), map(lines),
                            matrix_.coordinates_at(inner, outer), state_.fill.barrier, blocks,
                            state_.fill.eviction);
   }
 
+  codegen::Pointer map(std::int64_t lines) {
+    const bool rounds = state_.memories.of(to_).rounded_to_tf32;
+    return matrix_.map(static_cast<int>(width_), static_cast<int>(lines), swizzle_,
+                       rounds ? tf32 : Type::none);
+  }
+
+  void tell(const Share& share) {
+    const bool rounds = state_.memories.of(to_).rounded_to_tf32, shared = share.blocks.valid();
+    constexpr std::string_view policies[] = {"", "; L2 evicts them first", "; L2 evicts them last"};
+    const std::string_view evicts = policies[static_cast<int>(state_.fill.eviction)];
+    const std::int64_t height = std::min(share.lines, longest),
+                       boxes = share.line / width_ * (share.lines / height);
+    std::string heights = std::to_string(height), at_edge;
+    const auto tell_edge = [&](std::int64_t of) {
+      if (const std::int64_t first = inside(share, of))
+        at_edge = fmt::format(", at the edge {} and {}", first, of - first);
+    };
+    tell_edge(height);
+    if (!share.begins.empty()) {
+      heights += fmt::format(" or {}", height - period);
+      tell_edge(height - period);
+    }
+    state_.log.choose(
+        fmt::format("copy {} to {}", from_.name, to_.name),
+        fmt::format("cp.async.bulk.tensor{}{}, boxes of {} x {}",
+                    shared ? ".multicast::cluster" : "", evicts.empty() ? "" : ".L2::cache_hint",
+                    width_, heights + at_edge),
+        fmt::format("one thread issues {} of {} bytes{}; {}{}{}", counted(boxes, "TMA load"),
+                    width_ * height * bits(from_.type) / 8, shared ? ctas() : "",
+                    repeats_lines() || repeats_along()
+                        ? "beyond the edge they repeat what is inside"
+                        : "out-of-bounds elements are zero-filled",
+                    rounds ? "; rounded to tf32 by TMA" : "", evicts),
+        std::move(refused_));
+  }
+
   // Those that need the tile: how many, which of them this one is, and their bits.
   struct Receivers {
+    Sharing sharing;
     int count;
     Scalar number;
     codegen::Value bits;
@@ -167,11 +202,11 @@ class BoxCopier {
     if (state_.fill.among == Among::row) {
       std::uint32_t first = 0;
       for (int i = 0; i < cols; ++i) first |= 1U << (i * rows);
-      return {cols, rank / rows, bits(first, rows == 1 ? Scalar(0) : rank % rows)};
+      return {Sharing::cross, cols, rank / rows, bits(first, rows == 1 ? Scalar(0) : rank % rows)};
     }
     if (state_.fill.among == Among::column && cols > 1)
-      return {rows, rank % rows, bits((1U << rows) - 1, rank / rows * rows)};
-    return {blocks, rank, bits((1U << blocks) - 1, 0)};
+      return {Sharing::cross, rows, rank % rows, bits((1U << rows) - 1, rank / rows * rows)};
+    return {Sharing::all, blocks, rank, bits((1U << blocks) - 1, 0)};
   }
   const char* ctas() const {
     if (state_.config.options.cluster_columns > 1 && state_.fill.among == Among::row)
@@ -195,8 +230,16 @@ class BoxCopier {
     const int blocks = to.count;
     if (blocks == 1) return out;
     const std::int64_t lines = lines_ / blocks, line = line_ / blocks;
-    if (lines_ % (8 * blocks) == 0 && (lines <= longest || lines % longest == 0)) {
+    if (lines_ % (period * blocks) == 0 && (lines <= longest || lines % longest == 0)) {
       out.lines = lines, out.first = to.number * lines;
+    } else if (lines_ % period == 0 && lines_ / period > blocks &&
+               lines_ / period / blocks * period < longest) {
+      const std::int64_t each = lines_ / period / blocks, more = lines_ / period % blocks;
+      for (std::int64_t i = 0; i < blocks; ++i)
+        out.begins.push_back((i * each + std::min(i, more)) * period);
+      out.lines = (each + 1) * period;
+      out.first = (to.number * each + minimum(to.number, more)) * period;
+      out.is_smaller = to.number >= more;
     } else if (line_ % (width_ * blocks) == 0) {
       out.line = line, out.along = to.number * line;
     } else {
@@ -206,7 +249,7 @@ class BoxCopier {
                       lines_, line_ / width_, blocks));
       return out;
     }
-    out.blocks = to.bits;
+    out.blocks = to.bits, out.sharing = to.sharing;
     return out;
   }
 

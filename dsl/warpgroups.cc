@@ -193,9 +193,7 @@ CommonRing* next_ring(KernelState& state, int stages) {
   return &ring;
 }
 
-// With products in flight, a stage is left when those of the next one have been issued and its own
-// are done, so that the tensor cores never wait for this warpgroup; and the turn passes on before
-// the last ones are done.
+// The turn passes on before the last products are done.
 void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const CommonRing& ring) {
   RoleState& roles = state.roles;
   codegen::FunctionBuilder& f = state.f();
@@ -208,36 +206,19 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
   Cursor cursor(k, state, stages);
   turn.wait();
   cursor.go_to(turn.position());
-  ScalarVariable leaving = k.variable(cursor.stage(), stages.at);
-  const auto leave = [&] {
-    const Scalar stage = leaving;
-    leave_stage(k, state, ring.pipeline, stage, stages.at);
-    leaving = select(stage == stages.stages - 1, 0, stage + 1);
-  };
-  bool one_behind = false;
+  LateRelease late(k, state, stages, ring.pipeline, cursor.stage());
   each_step(k, stages, [&](const Scalar& t) {
     state.at(stages.at);
     f.mbarrier_wait(cursor.of(roles.pipelines[ring.pipeline].full), cursor.parity());
     const int before = state.flights.commits();
     use_stage(state, stages, t, cursor.stage(), [&] {
-      state.at(stages.at);
-      const int flying = state.flights.all_landed() ? 0 : state.flights.commits_since(before);
-      one_behind = flying > 0 && stages.stages > 1;
-      if (!one_behind) {
-        if (!state.flights.all_landed()) land_all(state);
-        leave();
-      } else {
-        (void)f.warpgroup_wait(flying, {}, {});
-        k.when(t > 0, leave, stages.at);
-      }
+      late.release(t, before);
       cursor.advance();
     });
   });
   turn.leave(k, cursor.position(), stages.at);
   turn.pass_on(k, stages.at);
-  if (!one_behind) return;
-  land_all(state);
-  k.when(Scalar(0) < stages.count, leave, stages.at);
+  late.finish();
 }
 
 void init_turns(KernelState& state) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clusters of blocks that multicast B.
 #include <regex>
+#include <set>
 #include <tuple>
 
 #include "tests/kernels/gemm_run.h"
@@ -141,6 +142,75 @@ TEST(GemmCluster, SharesAAndBTileAfterTile) {
                                                   target_of("sm_90a"), launch)),
                   0);
       }
+}
+
+// Lines in groups of eight that the CTAs cannot divide evenly: the first ones load a group more.
+// The edge of B lies in the larger shares, in the smaller ones, and between shares.
+TEST(GemmCluster, SharesOfUnequalSize) {
+  const Target target = target_of("sm_90a");
+  if (!runs_here(target)) GTEST_SKIP();
+  const struct {
+    int cluster, columns, width;
+    const char* boxes;
+  } cases[] = {{2, 1, 120, "64 x 64 or 56"},
+               {2, 2, 40, "64 x 24 or 16"},
+               {4, 1, 72, "64 x 24 or 16"},
+               {4, 2, 88, "64 x 24 or 16"},
+               {8, 1, 136, "64 x 24 or 16"}};
+  for (const auto& [cluster, columns, width, boxes] : cases)
+    for (const int beyond : {8, 20, width / 2, width - 8, width})
+      for (const bool fixed : {false, true})
+        for (const bool swap : {false, true}) {
+          SCOPED_TRACE(fmt::format("{} x {} blocks, {} columns, {}, {}", cluster, columns,
+                                   width + beyond, fixed, swap));
+          Gemm options = of_warpgroups(cluster);
+          options.cluster_columns = columns, options.tile.n = width, options.swap = swap;
+          const int of_tiles = width + beyond, others = 64 * cluster - 8;
+          const Product product(options, swap ? of_tiles : others, swap ? others : of_tiles, 200,
+                                fixed);
+          const Kernel gemm = kernels::gemm(product.options);
+          EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, product.launch())), 0);
+          const std::string text = explain(compile(gemm, target)->choices);
+          EXPECT_NE(text.find(fmt::format("multicast::cluster, boxes of {}", boxes)),
+                    std::string::npos)
+              << text;
+        }
+}
+
+// No box of either size lies across the edge.
+TEST(GemmCluster, SharesOfUnequalSizeEndAtTheEdge) {
+  for (const auto& [n, boxes] : {std::pair{120 + 40, "64 or 56, at the edge 40 and 24"},
+                                 {120 + 100, "64 or 56, at the edge 40 and 16"},
+                                 {120 + 64, "64 or 56"}}) {
+    Gemm options = of_warpgroups(2);
+    options.tile.n = 120;
+    const auto compiled =
+        compile(kernels::gemm(Product(options, 120, n, 200, true).options), target_of("sm_90a"));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    const std::string text = explain(compiled->choices);
+    EXPECT_NE(text.find(fmt::format("boxes of 64 x {}\n", boxes)), std::string::npos) << text;
+  }
+}
+
+// A stage is filled by the CTAs in its row and its column: only they are told that it is free.
+TEST(GemmCluster, ReleasesToItsRowAndColumn) {
+  const struct {
+    int cluster, columns, arrivals;
+  } cases[] = {{1, 1, 4}, {2, 1, 8}, {1, 4, 16}, {2, 2, 12}, {2, 4, 20}, {4, 2, 20}};
+  for (const auto& [cluster, columns, arrivals] : cases) {
+    SCOPED_TRACE(fmt::format("{} x {} blocks", cluster, columns));
+    Gemm options = of_warpgroups(cluster);
+    options.cluster_columns = columns;
+    const auto compiled =
+        compile(kernels::gemm(Product(options, 512, 512, 200).options), target_of("sm_90a"));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    const std::regex init(R"(mbarrier\.init\.shared\.b64 \[%r\d+\], (\d+);)");
+    std::multiset<int> counts;
+    for (std::sregex_iterator i(compiled->ptx.begin(), compiled->ptx.end(), init), end; i != end;
+         ++i)
+      counts.insert(std::stoi((*i)[1]));
+    EXPECT_EQ(counts, (std::multiset<int>{1, 1, arrivals, arrivals}));
+  }
 }
 
 // Clusters share what the CTAs of a split read; those beyond the last tile store no partial sums.

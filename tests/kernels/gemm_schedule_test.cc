@@ -137,10 +137,40 @@ TEST(GemmSchedule, StagesBesideARingThatIsNotAligned) {
       0);
 }
 
-// Boxes of C with rows of different lengths, stored by TMA and by warps.
+// Of six stages and more, a stage is released when the products of the next one have been issued.
+TEST(GemmSchedule, ReleasesAStageLate) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
+  const Target target = testing_gemm::target_of("sm_90a");
+  for (const int warps : {4, 8})
+    for (const int stages : {5, 6, 9})
+      for (const int k : {8, 64, 72, 6 * 64, 20 * 64})
+        for (const bool persistent : {false, true})
+          for (const bool fixed : {false, true}) {
+            SCOPED_TRACE(fmt::format("{} warps, {} stages, k = {}, {} {}", warps, stages, k,
+                                     persistent, fixed));
+            Gemm options{.stages = stages, .persistent = persistent, .producers = 4};
+            options.tile = {.m = 16 * warps, .n = 32, .k = 64, .warps_m = warps, .warps_n = 1};
+            const Product product(options, 200, 72, k, fixed);
+            const Kernel gemm = kernels::gemm(product.options);
+            Launch launch = product.launch();
+            if (persistent) launch.grid = {3};
+            EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target, launch)), 0);
+            const auto compiled = compile(gemm, target);
+            EXPECT_EQ(compiled->ptx.find("wgmma.wait_group.sync.aligned 1;") != std::string::npos,
+                      stages > 5);
+          }
+}
+
+// Boxes of C with rows of different lengths, some of an odd number of chunks, stored by TMA and by warps.
 TEST(GemmSchedule, TilesOfAnyWidthAreStoredByBoxes) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
-  for (const auto& [c, width] : {std::pair{bf16, 80}, {bf16, 208}, {f32, 56}, {Type::e4m3, 224}})
+  for (const auto& [c, width] : {std::pair{bf16, 80},
+                                 {bf16, 208},
+                                 {bf16, 120},
+                                 {bf16, 72},
+                                 {f32, 56},
+                                 {Type::e4m3, 224},
+                                 {Type::e4m3, 176}})
     for (const int n : {424, 421}) {
       SCOPED_TRACE(fmt::format("{} {}: {} columns", name(c), width, n));
       Gemm options{.c = c, .stages = 2};
