@@ -137,6 +137,7 @@ std::shared_ptr<Flight> Flights::depart(FunctionBuilder& f, const std::vector<Va
   auto flight = std::make_shared<Flight>();
   for (const Value& each : registers) flight->registers.push_back(f.variable(each));
   commits_.push_back(scopes_.back());
+  if (!kept.empty()) last_kept_ = commits();
   flight->scope = scopes_.back();
   flight->departure = {static_cast<int>(commits_.size()), scopes_.back(),
                        std::make_shared<const std::vector<Value>>(std::move(kept))};

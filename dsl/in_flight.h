@@ -86,6 +86,8 @@ class Flights {
   /// Commits so far, and how many of those since then are sure to run here.
   int commits() const { return static_cast<int>(commits_.size()); }
   int commits_since(int before) const { return newer(before, commits_.size()); }
+  /// Whether one of these reads registers, which must not change until it is done.
+  bool keeps_registers_since(int before) const { return last_kept_ > before; }
   bool has_landed(const Flight& flight) const;
   /// Whether the body in which it was made has ended: its values are of no use any more.
   bool is_out_of_scope(const Flight& flight) const { return !is_open(flight.scope); }
@@ -122,6 +124,7 @@ class Flights {
   int scope_count_ = 0;
   int clock_ = 0;
   std::vector<int> commits_;       // the scope of each
+  int last_kept_ = 0;              // the last commit whose products read registers
   std::vector<Landing> landings_;  // up to which group all are done, and where that is known
   std::vector<std::shared_ptr<VariableRecord>> variables_;
   std::vector<BeforeBody> bodies_;  // open bodies, the innermost last

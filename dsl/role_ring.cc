@@ -116,7 +116,7 @@ void LateRelease::leave() {
 void LateRelease::release(const Scalar& t, int commits) {
   state_.at(stages_.at);
   const int flying = state_.flights.all_landed() ? 0 : state_.flights.commits_since(commits);
-  behind_ = flying > 0 && stages_.stages > 1;
+  behind_ = flying > 0 && stages_.stages > 1 && !state_.flights.keeps_registers_since(commits);
   if (behind_) {
     (void)state_.f().warpgroup_wait(flying, {}, {});
     k_.when(

@@ -59,7 +59,7 @@ void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Sca
 
 /// Releases a stage when the products of the next one have been issued and its own are done, so
 /// that tensor cores never wait for this warpgroup. Where a stage's products are not in flight at
-/// its end, it is released there.
+/// its end, or read registers, which the next stage may overwrite, it is released there.
 class LateRelease {
  public:
   /// `first`: the stage that the next products read, of a pipeline.
