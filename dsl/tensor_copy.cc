@@ -62,23 +62,21 @@ class BoxCopier {
     Scalar along = 0, first = 0;
     codegen::Value blocks = {};  // blocks that receive it, one bit each; none: this one
     Sharing sharing = Sharing::none;
-    // The first lines of all CTAs' shares, of which the last ones have a period less, and whether
-    // this is one of those; none: all are alike.
-    std::vector<std::int64_t> begins = {};
-    Scalar is_smaller = 0;
+    // Whether this CTA's share has a period less; none: all are alike.
+    std::optional<Scalar> is_smaller = {};
   };
   static constexpr std::int64_t period = 8;  // lines, of the swizzle
 
   void load(const Share& share) {
-    if (share.begins.empty()) return load(share, share.lines);
-    when(!share.is_smaller, [&] { load(share, share.lines); });
-    when(share.is_smaller, [&] { load(share, share.lines - period); });
+    if (!share.is_smaller) return load(share, share.lines);
+    when(!*share.is_smaller, [&] { load(share, share.lines); });
+    when(*share.is_smaller, [&] { load(share, share.lines - period); });
   }
   void load(const Share& share, std::int64_t lines) {
     const std::int64_t height = std::min(lines, longest);
     for (std::int64_t x = 0; x < share.line; x += width_)
       for (std::int64_t y = 0; y < lines; y += height)
-        load({share.along + x, share.first + y, height, inside(share, height)}, share.blocks);
+        load(share, {share.along + x, share.first + y, height, inside(share, height)});
   }
 
   // Where it begins in this tile, and lines: all, and those inside if the matrix's edge divides it,
@@ -87,63 +85,54 @@ class BoxCopier {
     Scalar along, first;
     std::int64_t lines, inside;
   };
-  void load(const Box& box, codegen::Value blocks) {
-    if (box.inside == 0) return load(box.along, box.first, box.lines, blocks);
+  void load(const Share& share, const Box& box) {
+    if (box.inside == 0) return load(share, box.along, box.first, box.lines);
     const Scalar end = matrix_.outer() + box.first + box.lines;
-    when(end <= *matrix_.lines(), [&] { load(box.along, box.first, box.lines, blocks); });
+    when(end <= *matrix_.lines(), [&] { load(share, box.along, box.first, box.lines); });
     when(end > *matrix_.lines(), [&] {
-      load(box.along, box.first, box.inside, blocks);
-      load(box.along, box.first + box.inside, box.lines - box.inside, blocks);
+      load(share, box.along, box.first, box.inside);
+      load(share, box.along, box.first + box.inside, box.lines - box.inside);
     });
   }
   void when(const Scalar& condition, const std::function<void()>& body) {
     state_.f().if_then(state_.value(condition, Type::pred), body);
   }
 
-  // Of the box of `height` lines that the matrix's edge divides: lines inside.
+  // Of the box of `height` lines that the matrix's edge divides: lines inside, in whole periods; 0:
+  // it divides none.
   std::int64_t inside(const Share& share, std::int64_t height) const {
-    if (!repeats_lines()) return 0;
-    const auto begins_at_multiples_of = [&](const Scalar& begin, std::int64_t divisor) {
-      return begin.constant().value_or(begin.multiple()) % divisor == 0;
-    };
-    const std::int64_t lines = *matrix_.lines();
-    std::int64_t out = 0;
-    if (share.begins.empty()) {
-      if (begins_at_multiples_of(matrix_.outer() + share.first, height)) out = lines % height;
-    } else if (begins_at_multiples_of(matrix_.outer(), lines_)) {
-      const auto next = std::upper_bound(share.begins.begin(), share.begins.end(), lines % lines_);
-      const std::int64_t begin = *std::prev(next),
-                         end = next == share.begins.end() ? lines_ : *next;
-      if (end - begin == height) out = lines % lines_ - begin;
-    }
-    out = (out + period - 1) / period * period;
+    const Scalar begin = matrix_.outer() + share.first;
+    if (!repeats_lines(share) || begin.constant().value_or(begin.multiple()) % height) return 0;
+    const std::int64_t out = (*matrix_.lines() % height + period - 1) / period * period;
     return out < height ? out : 0;
   }
 
   // Whether a tile may lie beyond the matrix's last line, or the end of its lines, and may have
-  // others there.
-  bool repeats_lines() const {
-    return (matrix_.is_row_major() ? from_.any_rows_outside : from_.any_cols_outside) &&
+  // others there. What a cluster shares is asked for once, so that zeros cost less than cut boxes.
+  bool repeats_lines(const Share& share) const {
+    return !share.blocks.valid() &&
+           (matrix_.is_row_major() ? from_.any_rows_outside : from_.any_cols_outside) &&
            matrix_.lines().value_or(0) % lines_ != 0;
   }
-  bool repeats_along() const {
-    return (matrix_.is_row_major() ? from_.any_cols_outside : from_.any_rows_outside) &&
+  bool repeats_along(const Share& share) const {
+    return !share.blocks.valid() &&
+           (matrix_.is_row_major() ? from_.any_cols_outside : from_.any_rows_outside) &&
            matrix_.length().value_or(0) % line_ != 0;
   }
 
   // `lines` lines of this tile from element `along` of line `first` on, by one instruction.
-  void load(const Scalar& along, const Scalar& first, std::int64_t lines, codegen::Value blocks) {
+  void load(const Share& share, const Scalar& along, const Scalar& first, std::int64_t lines) {
     const bool is_row_major = matrix_.is_row_major();
     const Scalar row = is_row_major ? first : along, col = is_row_major ? along : first;
     Scalar inner = matrix_.inner() + along, outer = matrix_.outer() + first;
     // A tile's first box begins inside.
-    if (repeats_lines() && first.constant() != 0)
+    if (repeats_lines(share) && first.constant() != 0)
       outer = select(outer < *matrix_.lines(), outer,
                      std::max(*matrix_.lines() - lines, std::int64_t{0}));
-    if (repeats_along() && along.constant() != 0)
+    if (repeats_along(share) && along.constant() != 0)
       inner = select(inner < *matrix_.length(), inner, (*matrix_.length() - 1) / width_ * width_);
     state_.f().tensor_load(address_of(state_, to_, row, col), map(lines),
-                           matrix_.coordinates_at(inner, outer), state_.fill.barrier, blocks,
+                           matrix_.coordinates_at(inner, outer), state_.fill.barrier, share.blocks,
                            state_.fill.eviction);
   }
 
@@ -159,24 +148,18 @@ class BoxCopier {
     const std::string_view evicts = policies[static_cast<int>(state_.fill.eviction)];
     const std::int64_t height = std::min(share.lines, longest),
                        boxes = share.line / width_ * (share.lines / height);
-    std::string heights = std::to_string(height), at_edge;
-    const auto tell_edge = [&](std::int64_t of) {
-      if (const std::int64_t first = inside(share, of))
-        at_edge = fmt::format(", at the edge {} and {}", first, of - first);
-    };
-    tell_edge(height);
-    if (!share.begins.empty()) {
-      heights += fmt::format(" or {}", height - period);
-      tell_edge(height - period);
-    }
+    std::string heights = std::to_string(height);
+    if (share.is_smaller) heights += fmt::format(" or {}", height - period);
+    if (const std::int64_t first = inside(share, height))
+      heights += fmt::format(", at the edge {} and {}", first, height - first);
     state_.log.choose(
         fmt::format("copy {} to {}", from_.name, to_.name),
         fmt::format("cp.async.bulk.tensor{}{}, boxes of {} x {}",
                     shared ? ".multicast::cluster" : "", evicts.empty() ? "" : ".L2::cache_hint",
-                    width_, heights + at_edge),
+                    width_, heights),
         fmt::format("one thread issues {} of {} bytes{}; {}{}{}", counted(boxes, "TMA load"),
                     width_ * height * bits(from_.type) / 8, shared ? ctas() : "",
-                    repeats_lines() || repeats_along()
+                    repeats_lines(share) || repeats_along(share)
                         ? "beyond the edge they repeat what is inside"
                         : "out-of-bounds elements are zero-filled",
                     rounds ? "; rounded to tf32 by TMA" : "", evicts),
@@ -235,8 +218,6 @@ class BoxCopier {
     } else if (lines_ % period == 0 && lines_ / period > blocks &&
                lines_ / period / blocks * period < longest) {
       const std::int64_t each = lines_ / period / blocks, more = lines_ / period % blocks;
-      for (std::int64_t i = 0; i < blocks; ++i)
-        out.begins.push_back((i * each + std::min(i, more)) * period);
       out.lines = (each + 1) * period;
       out.first = (to.number * each + minimum(to.number, more)) * period;
       out.is_smaller = to.number >= more;

@@ -177,21 +177,6 @@ TEST(GemmCluster, SharesOfUnequalSize) {
         }
 }
 
-// No box of either size lies across the edge.
-TEST(GemmCluster, SharesOfUnequalSizeEndAtTheEdge) {
-  for (const auto& [n, boxes] : {std::pair{120 + 40, "64 or 56, at the edge 40 and 24"},
-                                 {120 + 100, "64 or 56, at the edge 40 and 16"},
-                                 {120 + 64, "64 or 56"}}) {
-    Gemm options = of_warpgroups(2);
-    options.tile.n = 120;
-    const auto compiled =
-        compile(kernels::gemm(Product(options, 120, n, 200, true).options), target_of("sm_90a"));
-    ASSERT_TRUE(compiled) << compiled.diags().text();
-    const std::string text = explain(compiled->choices);
-    EXPECT_NE(text.find(fmt::format("boxes of 64 x {}\n", boxes)), std::string::npos) << text;
-  }
-}
-
 // A stage is filled by the CTAs in its row and its column: only they are told that it is free.
 TEST(GemmCluster, ReleasesToItsRowAndColumn) {
   const struct {
