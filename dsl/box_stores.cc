@@ -13,6 +13,7 @@
 #include "dsl/roles.h"
 #include "dsl/scalars.h"
 #include "dsl/tma_matrix.h"
+#include "dsl/warpgroups.h"
 #include "tartan/dsl/builder.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -22,9 +23,11 @@ constexpr int box_rows = 16;  // of fragments
 constexpr int row_box_bytes = box_rows * 128;
 constexpr int shortest_line = 16;  // in bytes
 
+// A warp's boxes, or those of a warpgroup: of wgmma's accumulators, whose 64 adjacent rows are
+// lines of 128 bytes of a column-major C; a warp's own 16 rows would be lines of 32, which TMA
+// writes slowly, and most of all where they begin inside of sectors.
 class BoxStorer {
  public:
-  /// `adds`: to what is there, by TMA alone.
   BoxStorer(KernelState& state, const Tensor& to, const WarpTile& tile, StoredFragments& fragments,
             bool adds = false)
       : state_(state),
@@ -33,7 +36,8 @@ class BoxStorer {
         fragments_(fragments),
         adds_(adds),
         matrix_(state, to),
-        refused_by_tma_(matrix_.problem_of_stores()) {}
+        refused_by_tma_(matrix_.problem_of_stores()),
+        threads_(by_warpgroup() ? warpgroup_threads : 32) {}
 
   /// Why this is not possible; empty if it is.
   std::string problem() {
@@ -55,9 +59,11 @@ class BoxStorer {
     if (by_rows() && tile_.across() * bits(to_.type) % shortest_line)
       return fmt::format("its boxes need rows of at least {} bytes", shortest_line);
     if (state_.staging.memory < 0 && !make_room()) return "no shared memory is left to stage it";
-    if (state_.staging.box_bytes != box_bytes())
-      return fmt::format("its boxes have {} bytes, those of the kernel's first store {}",
-                         box_bytes(), state_.staging.box_bytes);
+    if (state_.staging.box_bytes != box_bytes() || state_.staging.threads != threads_)
+      return fmt::format(
+          "its boxes have {} bytes for each {}, those of the kernel's first store {} "
+          "for each {}",
+          box_bytes(), owner(threads_), state_.staging.box_bytes, owner(state_.staging.threads));
     return {};
   }
 
@@ -65,6 +71,7 @@ class BoxStorer {
     const std::string refused = refused_by_tma_;
     const bool by_tma = refused.empty();
     state_.staging.used |= by_tma;
+    if (threads_ == warpgroup_threads) take_barriers(state_);
     if (state_.staging.in_ring) leave_ring();
     const std::vector<Box> all = boxes();
     StoredFragments::Order order;
@@ -78,7 +85,10 @@ class BoxStorer {
       if (by_tma) store_by_tma(batch, number);
       else store_by_warp(batch, number);
     }
-    std::string shape = fmt::format("boxes of {} x {}", box_rows, all.front().cols);
+    std::vector<std::string> refusals;
+    if (!by_tma) refusals.push_back("cp.async.bulk.tensor: " + refused);
+    if (!apart_.empty()) refusals.push_back("boxes of a warpgroup's 64 rows: " + apart_);
+    std::string shape = fmt::format("boxes of {} x {}", rows(), all.front().cols);
     if (all.back().cols != all.front().cols) shape += fmt::format(" to {}", all.back().cols);
     state_.log.choose(
         fmt::format("{} to {}", adds_ ? "add" : "store", to_.name),
@@ -86,22 +96,38 @@ class BoxStorer {
          : by_tma ? "cp.async.bulk.tensor, "
                   : "rows of ") +
             shape,
-        fmt::format("each warp stages {} of its {} boxes at a time in shared memory, {} "
+        fmt::format("each {} stages {} of its {} boxes at a time in shared memory, {} "
                     "{} the part inside the matrix",
-                    std::min(each, all.size()), all.size(), by_tma ? "TMA" : "and",
+                    owner(threads_), std::min(each, all.size()), all.size(), by_tma ? "TMA" : "and",
                     adds_ ? "adds" : "stores"),
-        by_tma ? std::vector<std::string>{}
-               : std::vector<std::string>{"cp.async.bulk.tensor: " + refused});
+        std::move(refusals));
   }
 
  private:
   struct Box {
     int down, left, cols;  // row of fragments, column, and columns
   };
+  static std::string_view owner(int threads) {
+    return threads == warpgroup_threads ? "warpgroup" : "warp";
+  }
   bool by_rows() const { return to_.layout.major() == Major::row; }
+  // Whether all warps of a warpgroup stage together. Where only this kernel prevents it, says why.
+  bool by_warpgroup() {
+    if (by_rows() || !tile_.place().by_warpgroup || bits(to_.type) != 16) return false;
+    if (state_.partial.split != Split::none)
+      apart_ =
+          fmt::format("not all of its warps meet the condition at {}", text(state_.partial.place));
+    else if (state_.staging.memory >= 0 && state_.staging.threads != warpgroup_threads)
+      apart_ = "the kernel's first store is staged by warps";
+    else if (!can_have_barriers(state_))
+      apart_ = fmt::format("no named barrier is free for each warpgroup: the kernel has number {}",
+                           state_.roles.last_named);
+    return apart_.empty();
+  }
+  int rows() const { return threads_ / 32 * box_rows; }  // of a box
   // Splits a row of fragments into boxes: of lines of 128 bytes, and the rest in shorter ones, or
-  // in one if its lines are an odd number of 16-byte chunks, which need no swizzle;
-  // where columns are contiguous, of equally many columns, whose lines are the fragments' rows.
+  // in one if its lines are an odd number of 16-byte chunks, which need no swizzle; where columns
+  // are contiguous, of equally many columns.
   std::vector<Box> boxes() const {
     std::vector<Box> out;
     const int end = 8 * tile_.across();
@@ -128,16 +154,13 @@ class BoxStorer {
     const int parts = (8 * tile_.across() + most - 1) / most;
     return (tile_.across() + parts - 1) / parts * 8;
   }
-  // Shared memory for a box: whole periods of its swizzle.
-  int box_bytes() const {
-    constexpr int period = 256;  // of lines of 32 bytes
-    if (by_rows()) return row_box_bytes;
-    return (columns_together() * box_rows * 2 + period - 1) / period * period;
-  }
+  // Shared memory for a box: whole periods of its swizzle, which are eight lines of 32 or 128
+  // bytes.
+  int box_bytes() const { return by_rows() ? row_box_bytes : columns_together() * rows() * 2; }
   int below(const Box& box) const { return tile_.place().down(box.down, box_rows); }
   int line(int bytes) const { return 8 * bytes / bits(to_.type); }
   // Lines are contiguous in C.
-  int line_elements(const Box& box) const { return by_rows() ? box.cols : box_rows; }
+  int line_elements(const Box& box) const { return by_rows() ? box.cols : rows(); }
   int lines(const Box& box) const { return by_rows() ? box_rows : box.cols; }
   int line_bytes(const Box& box) const { return line_elements(box) * bits(to_.type) / 8; }
 
@@ -152,8 +175,8 @@ class BoxStorer {
     wait_for_tma(number ? state_.staging.slots - 1 : 0);
     lay_out(batch, number);
     f.proxy_fence();
-    f.warp_sync();
-    f.if_then(first_lane(), [&] {
+    meet();
+    f.if_then(is_issuer(), [&] {  // whose part of the tile is the first of the box
       for (std::size_t i = 0; i < batch.size(); ++i) {
         const Scalar row = tile_.place().row + below(batch[i]),
                      col = tile_.place().col + batch[i].left;
@@ -182,11 +205,17 @@ class BoxStorer {
     return out;
   }
 
-  codegen::Value first_lane() { return state_.value(thread_index(state_) % 32 == 0); }
+  codegen::Value is_issuer() { return state_.value(thread_index(state_) % threads_ == 0); }
 
-  // Waits until TMA has read all batches in shared memory except `but`.
+  // Waits until TMA has read all batches in shared memory except `but`. Others know once they meet.
   void wait_for_tma(int but) {
-    state_.f().if_then(first_lane(), [&] { state_.f().bulk_wait_read(but); });
+    state_.f().if_then(is_issuer(), [&] { state_.f().bulk_wait_read(but); });
+  }
+
+  // All who stage boxes together.
+  void meet() {
+    if (threads_ == warpgroup_threads) warpgroup_barrier(state_);
+    else state_.f().warp_sync();
   }
 
   // All consumers have read their last stage.
@@ -196,11 +225,11 @@ class BoxStorer {
   }
 
   void lay_out(std::span<const Box> batch, int number) {
-    state_.f().warp_sync();
+    meet();
     for (std::size_t i = 0; i < batch.size(); ++i) lay_out(staged(number, i, batch[i]), batch[i]);
   }
 
-  // Allocates shared memory for all boxes of a warp or, if TMA stores them, for two batches, so
+  // Allocates shared memory for all boxes of each owner or, if TMA stores them, for two batches, so
   // that one is written while the other is stored; at least for one box. All stores of the kernel
   // share it.
   bool make_room() {
@@ -210,9 +239,9 @@ class BoxStorer {
                        begin = state_.memories.shared().next(align);
     const std::int64_t room = find_arch(state_.config.target.arch)->shared_bytes -
                               (begin - used >= few ? begin : used + reserve);
-    const int warps = consumer_count(state_) / 32, all = static_cast<int>(boxes().size());
+    const int owners = consumer_count(state_) / threads_, all = static_cast<int>(boxes().size());
     const auto fit = [&](std::int64_t bytes) {
-      return static_cast<int>(bytes / (warps * box_bytes()));
+      return static_cast<int>(bytes / (owners * box_bytes()));
     };
     const int ring = state_.staging.ring, beside = fit(room);
     const Memory* const stages =
@@ -225,30 +254,30 @@ class BoxStorer {
     state_.staging.slots = by_tma && most < all && most > 1 ? 2 : 1;
     state_.staging.batch = by_tma ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.names.unused("staging");
-    const int bytes = warps * state_.staging.slots * state_.staging.batch * box_bytes();
+    const int bytes = owners * state_.staging.slots * state_.staging.batch * box_bytes();
     const codegen::Pointer base = state_.staging.in_ring
                                       ? stages->base
                                       : state_.memories.share(state_.f(), name, bytes, align);
     state_.staging.memory = state_.memories.add({base, true, bytes});
-    state_.staging.box_bytes = box_bytes();
+    state_.staging.box_bytes = box_bytes(), state_.staging.threads = threads_;
     return true;
   }
 
-  // The place of box i of a batch, for this warp.
+  // The place of box i of a batch, for this warp or warpgroup.
   Tensor staged(int batch, std::size_t i, const Box& box) const {
     const int slot = batch % state_.staging.slots * state_.staging.batch + static_cast<int>(i);
     Tensor out{state_.shared_from_this(),
                "the staged tile",
                to_.type,
-               (by_rows() ? row_major(box_rows, box.cols) : col_major(box_rows, box.cols))
+               (by_rows() ? row_major(box_rows, box.cols) : col_major(rows(), box.cols))
                    .swizzled(swizzle_of_lines(line_bytes(box), to_.type)),
                0,
                state_.staging.memory,
                state_.log.place()};
     const int elements = box_bytes() * 8 / bits(to_.type);
-    out.base =
-        consumer_index(state_) / 32 * (state_.staging.slots * state_.staging.batch * elements) +
-        slot * elements;
+    out.base = consumer_index(state_) / threads_ *
+                   (state_.staging.slots * state_.staging.batch * elements) +
+               slot * elements;
     return out;
   }
 
@@ -257,8 +286,11 @@ class BoxStorer {
     for (int x = 0; x < box.cols / 8; ++x) row.push_back(fragments_.next());
     const std::string stored = row.front().kind().text();
     const int across = static_cast<int>(row.size());
+    const Scalar part =  // of the box: this warp's rows
+        threads_ == warpgroup_threads ? consumer_index(state_) / 32 % warps_of_warpgroup
+                                      : Scalar(0);
     const auto put = [&](const Fragment& fragment, int x) {
-      Tensor to = place.tile(box_rows, 8, 0, x, state_.log.location());
+      Tensor to = place.tile(box_rows, 8, part, x, state_.log.location());
       to.layout.cols = fragment.kind().fragment().cols;
       store_fragment(state_, to, fragment, stored);
     };
@@ -281,6 +313,8 @@ class BoxStorer {
   bool adds_;
   TmaMatrix matrix_;
   std::string refused_by_tma_;  // why TMA cannot reach it
+  std::string apart_;           // why the warps of a warpgroup stage boxes of their own
+  int threads_;                 // that stage boxes together: of a warp or a warpgroup
 };
 
 }  // namespace

@@ -40,10 +40,11 @@ struct Memory {
   std::string shown = {};        // of shared() matrices: name, type and layout, for the text's head
 };
 
-/// Shared memory in which warps stage boxes for TMA stores, so many boxes per warp.
+/// Shared memory in which warps or warpgroups stage boxes for stores, so many boxes for each.
 struct TmaStaging {
   int memory = -1;    // its number
   int box_bytes = 0;  // of a box
+  int threads = 0;    // that stage boxes together
   int batch = 0;      // boxes that are stored together
   int slots = 0;      // batches that fit
   bool used = false;  // something was stored through it

@@ -15,7 +15,8 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-// -- Tiles: dsl/copy.cc, dsl/tensor_copy.cc, dsl/tensor_store.cc.
+// -- Tiles: dsl/copy.cc, dsl/tensor_copy.cc, dsl/tensor_store.cc,
+// dsl/box_stores.cc.
 
 /// What a copy selects; everything by default. What is not selected, or outside the matrix, is zero
 /// in shared memory and stays as it is in global memory.

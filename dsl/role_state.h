@@ -57,7 +57,7 @@ struct CommonRing {
   std::shared_ptr<Production> producer = {};  // from the first body on that it fills
 };
 
-constexpr int warpgroup_threads = 128;
+constexpr int warpgroup_threads = 128, warps_of_warpgroup = warpgroup_threads / 32;
 
 struct RoleState {
   Role current = Role::all;
@@ -68,6 +68,7 @@ struct RoleState {
   std::vector<CommonRing> rings;              // of this warpgroups()
   std::size_t next_ring = 0;                  // that its body reaches
   int last_named = 0;                         // the largest number of the user's named barriers
+  int first_barrier = 0;                      // of warpgroups outside of warpgroups(); 0: none
   bool divided = false;                       // into roles
   bool consumers_wait = false;                // by griddepcontrol_wait()
   bool in_stage = false;                      // inside a fill or use callback

@@ -4,6 +4,7 @@
 #include "dsl/cluster.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
+#include "dsl/warpgroups.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -114,8 +115,7 @@ void block_barrier(KernelState& state) {
   land_all(state);  // after the barrier others may write what MMAs still read
   if (state.config.has_tma() && state.fill.read_by_wgmma && state.memories.is_any_written())
     state.f().proxy_fence();  // wgmma sees writes of threads only after a fence
-  if (state.roles.warpgroup >= 0)
-    state.f().barrier(last_barrier - state.roles.warpgroup, thread_count(state));
+  if (state.roles.warpgroup >= 0) warpgroup_barrier(state);
   else if (state.roles.current == Role::all) state.f().barrier();
   else state.f().barrier(consumers_barrier, thread_count(state));  // producers are muted
   state.memories.forget_writes();

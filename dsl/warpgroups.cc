@@ -16,8 +16,11 @@ namespace tartan::inline TARTAN_ABI {
 namespace detail {
 namespace {
 
-constexpr int warps_of_warpgroup = warpgroup_threads / 32;
 constexpr std::int64_t position_bytes = 4;
+
+int warpgroups_of(const KernelState& state) {  // without producers
+  return state.config.options.block / warpgroup_threads;
+}
 
 codegen::Pointer positions(KernelState& state, const Turns& turns) {
   return state.f().offset(turns.barriers, state.roles.warpgroups * mbarrier_bytes);
@@ -230,13 +233,60 @@ void init_turns(KernelState& state) {
   }
 }
 
+namespace {
+
+// Whether warpgroups have no barriers yet; an only one has that of the consumers.
+bool need_barriers(const KernelState& state) {
+  return state.roles.warpgroup < 0 && warpgroups_of(state) > 1 && !state.roles.first_barrier;
+}
+int next_barrier(const KernelState& state) {
+  return std::max(state.roles.last_named, consumers_barrier) + 1;
+}
+
+}  // namespace
+
+bool can_have_barriers(const KernelState& state) {
+  const int last = next_barrier(state) + warpgroups_of(state) - 1;
+  return !need_barriers(state) || last <= last_barrier - state.roles.warpgroups;
+}
+
+// The first that are free: a multiprocessor has 64 barriers, and a CTA takes as many of them as its
+// largest number says.
+void take_barriers(KernelState& state) {
+  if (!need_barriers(state)) return;
+  state.roles.first_barrier = next_barrier(state);
+  state.roles.last_named = state.roles.first_barrier + warpgroups_of(state) - 1;
+}
+
+void warpgroup_barrier(KernelState& state) {
+  codegen::FunctionBuilder& f = state.f();
+  const RoleState& roles = state.roles;
+  if (roles.warpgroup >= 0) return f.barrier(last_barrier - roles.warpgroup, warpgroup_threads);
+  const int count = warpgroups_of(state);
+  if (count == 1) return f.barrier(consumers_barrier, warpgroup_threads);
+  // A number in a register would take all 16.
+  for (int i = 0; i < count; ++i)
+    f.if_then(state.value(consumer_index(state) / warpgroup_threads == i),
+              [&] { f.barrier(roles.first_barrier + i, warpgroup_threads); });
+}
+
 bool is_free_barrier(KernelState& state, int id) {
-  state.roles.last_named = std::max(state.roles.last_named, id);
-  const int most = last_barrier - state.roles.warpgroups;
-  if (state.roles.last_named <= most) return true;
+  RoleState& roles = state.roles;
+  const int count = warpgroups_of(state);
+  if (roles.first_barrier && id >= roles.first_barrier && id < roles.first_barrier + count) {
+    state.log.report("kernel-option"_rule,
+                     fmt::format("named barrier {}: barriers {} to {} are those of the warpgroups "
+                                 "that store a tile of wgmma to a column-major matrix; use a "
+                                 "larger number",
+                                 id, roles.first_barrier, roles.first_barrier + count - 1));
+    return false;
+  }
+  roles.last_named = std::max(roles.last_named, id);
+  const int most = last_barrier - roles.warpgroups;
+  if (roles.last_named <= most) return true;
   state.log.report("kernel-option"_rule,
                    fmt::format("named barrier {}: barriers {} to {} are those of warpgroups()",
-                               state.roles.last_named, most + 1, last_barrier));
+                               roles.last_named, most + 1, last_barrier));
   return false;
 }
 
@@ -247,7 +297,7 @@ void Builder::warpgroups(const std::function<void(int)>& body, Here at) {
   detail::KernelState& state = *state_;
   if (!state.has_body(body != nullptr, "warpgroups()") || !detail::can_divide(state)) return;
   detail::RoleState& roles = state.roles;
-  roles.warpgroups = state.config.options.block / detail::warpgroup_threads;
+  roles.warpgroups = detail::warpgroups_of(state);
   if (!detail::is_free_barrier(state, 0)) return;
   if (roles.current != detail::Role::producer) {
     state.log.choose("warpgroups",

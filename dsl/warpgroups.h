@@ -16,6 +16,11 @@ bool may_ping_pong(KernelState& state);
 CommonRing* next_ring(KernelState& state, int stages);
 /// The consumers' part of Builder::ping_pong().
 void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const CommonRing& ring);
+/// Whether each warpgroup of consumers has a named barrier of its own, or one is free.
+bool can_have_barriers(const KernelState& state);
+void take_barriers(KernelState& state);
+/// The threads of this thread's warpgroup meet at its barrier, once it has one.
+void warpgroup_barrier(KernelState& state);
 /// Whether a named barrier of the user's is not one of a warpgroup's; reports if it is.
 bool is_free_barrier(KernelState& state, int id);
 

@@ -97,8 +97,8 @@ TEST(GemmSchedule, TmaStoresConsecutiveTiles) {
 }
 
 // Where stages leave little room beside them, a CTA of one tile stages C in their memory: all boxes
-// of a warp at once, also of a transpose, of two m64 for each warpgroup, and in clusters whose last
-// tiles do not exist.
+// of a warp or warpgroup at once, also of a transpose, of two m64 for each warpgroup, and in
+// clusters whose last tiles do not exist.
 TEST(GemmSchedule, StagesTheOnlyTileInTheRing) {
   if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm != 90) GTEST_SKIP();
   const struct {
@@ -107,8 +107,8 @@ TEST(GemmSchedule, StagesTheOnlyTileInTheRing) {
     bool swap;
     const char* batch;
   } cases[] = {{bf16, 256, 160, 8, 4, 1, false, "each warp stages 6 of its 6 boxes"},
-               {bf16, 256, 152, 8, 4, 2, true, "each warp stages 4 of its 4 boxes"},
-               {Type::e4m3, 192, 200, 12, 4, 2, true, "each warp stages 2 of its 2 boxes"},
+               {bf16, 256, 152, 8, 4, 2, true, "each warpgroup stages 4 of its 4 boxes"},
+               {Type::e4m3, 192, 200, 12, 4, 2, true, "each warpgroup stages 2 of its 2 boxes"},
                {f32, 128, 192, 8, 5, 1, false, "each warp stages 6 of its 6 boxes"}};
   for (const auto& [type, m, n, warps, stages, columns, swap, batch] : cases) {
     SCOPED_TRACE(fmt::format("{} {}x{}, swap {}", name(type), m, n, swap));

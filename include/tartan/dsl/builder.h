@@ -252,7 +252,8 @@ class Builder {
                     const std::function<void(const TileWork&)>& body, int group = 8,
                     Here at = Here::current());
 
-  /// Stores a warp's part of a block's tile.
+  /// Stores a warp's part of a block's tile. Warps of a warpgroup may do so together: all of them
+  /// store, or none.
   void store(const Global& to, const WarpTile& tile, Here at = Here::current());
   /// Same for fragments that are finished as they are stored: the epilogue of a GEMM, with only
   /// the reads of a few fragments in registers at a time.
@@ -421,7 +422,9 @@ class Builder {
   void griddepcontrol_wait(Here at = Here::current());
   void griddepcontrol_launch_dependents(Here at = Here::current());
   /// Named barriers, of `threads` threads in whole warps that wait or arrive; arrive() does not
-  /// wait. Numbers 1 to 15, with producers 2 to 15.
+  /// wait. Numbers 1 to 15, with producers 2 to 15. Those of warpgroups, one for each: the last,
+  /// with warpgroups(); the next that is free, where store() stores a tile of wgmma to a
+  /// column-major matrix.
   ///   k.when(k.warp() < 4, [&] { k.arrive(2, 256); }, [&] { k.barrier(2, 256); });
   void barrier(int id, int threads, Here at = Here::current());
   void arrive(int id, int threads, Here at = Here::current());

@@ -99,7 +99,7 @@ class View {
   /// memory, not zeros: of an operand whose product nobody stores there. Of a matrix whose size is
   /// constant, copies by TMA then repeat what is inside. TMA asks the L2 for what is outside, too,
   /// and for all CTAs in the same place: 128 x 176 tiles of a product with 1128 columns took 1.3
-  /// times as long. Other copies fill with zeros.
+  /// times as long. Other copies, and multicasts, which ask for it once, fill with zeros.
   ///   Global a = k.global("A", bf16, row_major(1000, depth)).any_rows_outside();
   View any_rows_outside() const requires(!in_shared_memory) {
     View out = *this;

@@ -19,8 +19,9 @@ namespace tartan::inline TARTAN_ABI {
 struct WarpPlace {
   Scalar row = 0, col = 0;
   int rows = 0, cols = 0;
-  int partial = 1;   // Tile::warps_k of partial sums, which only TiledMma::sum() takes
-  int row_step = 0;  // from a row of fragments to the next; 0: they are adjacent
+  int partial = 1;            // Tile::warps_k of partial sums, which only TiledMma::sum() takes
+  int row_step = 0;           // from a row of fragments to the next; 0: they are adjacent
+  bool by_warpgroup = false;  // a row of fragments of a warpgroup's four warps is 64 adjacent rows
   /// Rows from `row` to row `i` of fragments of `height` rows each.
   int down(int i, int height) const { return i * (row_step ? row_step : height); }
 };
