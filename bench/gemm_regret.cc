@@ -335,9 +335,9 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(power),         CONSTANT(fill),           CONSTANT(together),
                       CONSTANT(serial_wait),   CONSTANT(serial_line),    CONSTANT(filled),
                       CONSTANT(cluster_part),  CONSTANT(store_swapped),  CONSTANT(wgmma_alone),
-                      CONSTANT(apart),         CONSTANT(fill_off),       CONSTANT(copy_off),
-                      CONSTANT(apart_copied),  CONSTANT(store_parts),    CONSTANT(turn),
-                      CONSTANT(turn_convert),  CONSTANT(direct),         CONSTANT(store_halves)};
+                      CONSTANT(wgmma_behind),  CONSTANT(apart),          CONSTANT(fill_off),
+                      CONSTANT(copy_off),      CONSTANT(apart_copied),   CONSTANT(store_parts),
+                      CONSTANT(turn),          CONSTANT(turn_convert),   CONSTANT(direct)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.

@@ -173,8 +173,7 @@ WarpPlace place_of(const detail::TiledParts& mma, const Scalar& col, int cols) {
 
 WarpPlace place_of_a(const detail::TiledParts& mma) {
   WarpPlace out = place_of(mma, mma.warp_k * (mma.steps() * mma.kind.shape.shape.k), mma.tile.k);
-  out.partial = 1;
-  return out;
+  return out.partial = 1, out;
 }
 
 }  // namespace

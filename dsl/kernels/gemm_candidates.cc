@@ -157,14 +157,13 @@ class Collector {
     const Gemm& of = options_;
     if (of.m <= most || of.n == 0 || of.a_major != Major::row || of.batched || !off_lines()) return;
     if (of.splits != 1 || of.stream_blocks != 0) return;
-    for (const int height : {256, 192})
-      for (int columns = 192; columns >= 144; columns -= 16) {
-        Gemm each = swapped_tile(height, columns, 1);
-        each.stages = room_beside_c(each) / stage_bytes(each);
+    for (const int height : {256, 192, 128})
+      for (int columns = height == 128 ? 256 : 192; columns >= 128; columns -= 8) {
+        const int across = (of.m + columns - 1) / columns;
+        const bool evenly = columns == ((of.m + across - 1) / across + 7) / 8 * 8;
+        if (!evenly && (columns % 16 != 0 || columns < 144 || height == 128)) continue;
         if (height == 256 && columns > widest_of_tall()) continue;
-        if (each.tiles(of.m, of.n) > gpu_.multiprocessors && each.stages > 2 &&
-            by_wgmma(each, target_) && runs(each, target_))
-          lasting(each);
+        lasting(swapped_tile(height, columns, 1));
       }
   }
 
@@ -172,14 +171,12 @@ class Collector {
     struct Height {
       int m, warps, widest, narrowest, step;
     };
-    static constexpr Height heights[] = {{128, 8, 256, 32, 16},
-                                         {64, 4, 256, 160, 32},
-                                         {64, 4, 128, 32, 16},
-                                         {192, 12, 192, 64, 16},
-                                         {256, 8, 192, 96, 16}};
+    static constexpr Height heights[] = {
+        {128, 8, 256, 32, 16}, {64, 4, 256, 32, 16}, {192, 12, 192, 64, 16}, {256, 8, 192, 96, 16}};
     for (const Height& each : heights)
-      for (int n = each.widest; n >= each.narrowest; n -= each.step)
+      for (int n = each.widest; n >= each.narrowest; n -= 8)
         for (const int lines : {1, 2}) {
+          if (n % each.step != 0 && !divides_evenly(n)) continue;
           if (lines == 2 && (each.m > 128 || n > 128)) continue;
           if (each.m == 256 && n > widest_of_tall()) continue;
           // Of copies by threads, few were measured.
@@ -194,6 +191,13 @@ class Collector {
             for (const int producers : {4, 8})
               if (copies_quickly(tile, producers)) shape(tile, producers);
         }
+  }
+
+  // Whether columns of tiles of n have as little padding as they can, off 128-byte lines, where
+  // reading it takes long.
+  bool divides_evenly(int n) const {
+    const int all = options_.n, tiles = (all + n - 1) / n;
+    return off_lines() && all > 0 && n == ((all + tiles - 1) / tiles + 7) / 8 * 8;
   }
 
   // Whose warpgroups have 128 rows each.
@@ -287,11 +291,11 @@ class Collector {
       }
   }
 
-  // Boxes of C take rows of 32 bytes, and a row-major B rows of 128; mma.sync n in steps of 8.
+  // Boxes of C take rows of 16 bytes, and a row-major B rows of 128; mma.sync n in steps of 8.
   bool fits(const Tile& tile) const {
     if (options_.b_major == Major::row && tile.n % line_elements(options_) != 0) return false;
     if (options_.a_major == Major::col && tile.m % line_elements(options_) != 0) return false;
-    return tile.n * bits(options_.c) % 256 == 0;
+    return tile.n * bits(options_.c) % 128 == 0;
   }
 
   // Of rows that are only padding.
@@ -318,6 +322,7 @@ class Collector {
     if (!fits(tile) || wasteful(tile) || (only_split(tile) && !(partial_ && off_lines()))) return;
     Gemm each = options_;
     each.tile = tile, each.producers = producers, each.persistent = false;
+    lasting(each);
     for (const int stages : stage_counts(each)) {
       each.stages = stages;
       if (runs(each, target_)) schedules(each);
@@ -327,7 +332,6 @@ class Collector {
   // As many stages as fit beside the staging memory of C; as many as leave room for a second CTA;
   // of threads that copy, fewer: they issue every copy themselves.
   std::vector<int> stage_counts(const Gemm& each) const {
-    constexpr int most = 12;
     const Tile& tile = each.tile;
     if (!arch_) return {};
     const int stage = stage_bytes(each),
@@ -346,30 +350,29 @@ class Collector {
       for (const int count : {3, spills ? 3 : 4, tile.m <= 32 ? 8 : 2}) add(count);
       return out;
     }
-    // Of few, one more where C is staged in them.
-    if (room / stage == 3 && by_boxes_ && by_wgmma(each, target_)) add(4);
-    add(std::min(room / stage, most));
+    // CTAs of one tile stage C in them.
+    if (by_boxes_ && by_wgmma(each, target_))
+      add(std::min((arch_->shared_bytes - barriers) / stage, most_stages));
+    add(std::min(room / stage, most_stages));
     add(std::min(std::min(shared, room) / stage, 5));
     return out;
   }
 
-  static constexpr int barriers = 2048;  // bytes, at most
+  static constexpr int barriers = 2048, room_of_c = 32 << 10;  // bytes, at most
+  static constexpr int most_stages = 12;
   static int stage_bytes(const Gemm& each) {
     return (each.tile.m + each.tile.n) * each.tile.k * bits(each.a) / 8;
   }
   // For stages, beside what stages C.
   int room_beside_c(const Gemm& each) const {
-    constexpr int most_staged = 32 << 10;
     const int c = each.producers ? each.tile.m * each.tile.n * bits(each.c) / 8 : 0;
-    return arch_->shared_bytes - std::min(c, most_staged) - barriers;
+    return arch_->shared_bytes - std::min(c, room_of_c) - barriers;
   }
 
   void schedules(const Gemm& each) {
     const bool whole = each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
     const std::int64_t tiles = each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
     if (!only_split(each.tile)) {
-      if (whole && tiles > gpu_.multiprocessors && by_boxes_ && by_wgmma(each, target_))
-        lasting(each);
       if (is_tall(each.tile) && !tall_in_one_wave(tiles)) return;
       out_.push_back(each);
       if (whole) shared(each), in_clusters(each, tiles);
@@ -450,10 +453,20 @@ class Collector {
     each.group = tile.n >= 4 * tile.m ? 8 : tile.n >= tile.m ? 4 : 2;
   }
 
+  // CTAs of several tiles. C has memory of its own beside their stages: where that leaves few, for
+  // as little of it as a warp stores at a time.
   void lasting(Gemm each) {
-    if (each.stages * stage_bytes(each) > room_beside_c(each)) return;
+    constexpr int few = 4, least_of_c = 16 << 10;
+    const bool whole = each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
+    if (!whole || !by_boxes_ || !by_wgmma(each, target_) || only_split(each.tile)) return;
+    if (each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096) <= gpu_.multiprocessors) return;
+    const int stage = stage_bytes(each), room = room_beside_c(each);
+    each.stages =
+        std::min(std::max(room / stage, std::min((room + room_of_c - least_of_c) / stage, few)),
+                 most_stages);
     each.persistent = true;
     each.group = is_tall(each.tile) && (each.swap ? each.n : each.m) > 16 * each.tile.m ? 8 : 16;
+    if (each.stages < 2 || !runs(each, target_)) return;
     out_.push_back(each);
     shared(each);
   }

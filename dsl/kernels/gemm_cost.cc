@@ -167,15 +167,20 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
   stage_bytes = read * straddle;
   own_bytes = std::min(own_rows(options, m, n) * line, read) * straddle;
-  fill = tma ? read * (1 + (c.fill_off - 1) * off) / c.fill : 0;
+  // Rows that begin within sectors take longer to come, too: a box's row has a fifth one.
+  const double within = unit % sector_bytes ? 1 - double(unit) / line_bytes : 0;
+  fill = tma ? read * (1 + (c.fill_off - 1) * within) / c.fill : 0;
   issue = copy = 0;
   if (!tma) copies(options, target, line, c), copy *= straddle, begin *= straddle;
   // One warpgroup alone waits for its products before it releases a stage; two take turns.
   const int groups = wgmma ? tile.warps_m / 4 : 1;
   // Of few columns, several CTAs of a multiprocessor hide that. Warpgroups that compute tiles in
   // turn leave their products in flight.
-  const bool alone = groups == 1 && tile.n > 16 && tile.products == 1;
-  wait = wgmma               ? (alone ? c.wgmma_alone : c.wgmma_wait / groups)
+  const bool alone = groups == 1 && tile.n > 16 && tile.products == 1,
+             late = tma && options.stages > 5;  // Builder::pipeline() releases its stages late
+  wait = wgmma               ? (alone && !late ? c.wgmma_alone
+                                : alone        ? c.wgmma_behind
+                                               : c.wgmma_wait / groups)
          : options.producers ? c.producer_wait
                              : c.mma_wait;
   // Producers of wgmma wait for their own copies.
@@ -188,14 +193,11 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const bool lanes = !options.producers || partial || c_line % 16 != 0 || target.arch.sm < 90;
   // Through shared memory; of a transpose, only elements of 16 bits.
   const bool scattered = swapped && (lanes || bits(options.c) != 16);
-  // Warps store 32 bytes of a row of a transpose, and share sectors where rows begin within them.
-  const bool halves = swapped && c_line % sector_bytes != 0;
   const double convert = tile.products > 1 ? c.turn_convert : c.convert;
   epilogue = c.epilogue + convert * accumulators(options) +
              c_bytes / (partial     ? c.store_parts
                         : scattered ? c.store_swapped
                         : lanes     ? c.store_lanes
-                        : halves    ? c.store_halves
                                     : c.store);
 }
 

@@ -30,9 +30,8 @@ bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu)
       options.n <= (options.cluster_columns - 1) * options.tile.n)
     return false;
   // The CTAs of a column load groups of 8 of its lines each, or whole panels of 128 bytes.
-  const int panels = options.tile.k * bits(options.a) / 8 / line_bytes;
-  if (options.tile.n % (8 * options.cluster) != 0 &&
-      (options.b_major == Major::row || panels % options.cluster != 0))
+  if (options.b_major == Major::row ? options.tile.n % (8 * options.cluster) != 0
+                                    : options.tile.n < 8 * options.cluster)
     return false;
   // Clusters of more CTAs are few, and persistent ones leave multiprocessors idle.
   const int longest = std::max(options.cluster, options.cluster_columns);
