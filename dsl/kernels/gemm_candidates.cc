@@ -351,7 +351,8 @@ class Collector {
       return out;
     }
     // CTAs of one tile stage C in them.
-    if (by_boxes_ && by_wgmma(each, target_))
+    const std::int64_t tiles = each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
+    if (by_boxes_ && by_wgmma(each, target_) && (off_lines() || tiles <= gpu_.multiprocessors))
       add(std::min((arch_->shared_bytes - barriers) / stage, most_stages));
     add(std::min(room / stage, most_stages));
     add(std::min(std::min(shared, room) / stage, 5));
@@ -453,17 +454,16 @@ class Collector {
     each.group = tile.n >= 4 * tile.m ? 8 : tile.n >= tile.m ? 4 : 2;
   }
 
-  // CTAs of several tiles. C has memory of its own beside their stages: where that leaves few, for
-  // as little of it as a warp stores at a time.
+  // CTAs of several tiles. C has memory of its own beside their stages: off lines, where that
+  // leaves few, for as little of it as a warp stores at a time.
   void lasting(Gemm each) {
     constexpr int few = 4, least_of_c = 16 << 10;
     const bool whole = each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
     if (!whole || !by_boxes_ || !by_wgmma(each, target_) || only_split(each.tile)) return;
     if (each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096) <= gpu_.multiprocessors) return;
-    const int stage = stage_bytes(each), room = room_beside_c(each);
-    each.stages =
-        std::min(std::max(room / stage, std::min((room + room_of_c - least_of_c) / stage, few)),
-                 most_stages);
+    const int stage = stage_bytes(each), room = room_beside_c(each),
+              by_one = off_lines() ? (room + room_of_c - least_of_c) / stage : 0;
+    each.stages = std::min(std::max(room / stage, std::min(by_one, few)), most_stages);
     each.persistent = true;
     each.group = is_tall(each.tile) && (each.swap ? each.n : each.m) > 16 * each.tile.m ? 8 : 16;
     if (each.stages < 2 || !runs(each, target_)) return;
