@@ -19,39 +19,39 @@ namespace tartan::inline TARTAN_ABI::detail {
 /// Constants of the model, in cycles where nothing else is said: what the table of GPUs does not
 /// tell. The same for all GPUs.
 struct GemmConstants {
-  double launch = 153.1;         // of an empty kernel
+  double launch = 107.9;         // of an empty kernel
   double direct = 475.7;         // of direct reads, before and after all steps
-  double second_launch = 1980;   // of the reduction after split-K and stream-K
-  double sum_share = 0.3869;     // of the bandwidth, for partial sums that are written and read
+  double second_launch = 2303;   // of the reduction after split-K and stream-K
+  double sum_share = 0.3679;     // of the bandwidth, for partial sums that are written and read
   double sum_wait = 748.1;       // of a thread of stream-K's reduction, for each part of an element
-  double prologue = 469.2;       // of a CTA, beside the latency of its first loads
-  double epilogue = 267.8;       // of a tile
-  double convert = 10.51;        // of each accumulator of a thread, in the epilogue
-  double store = 19.06;          // bytes of C per cycle and SM
-  double store_swapped = 31.07;  // the same of a transpose whose elements lanes store
+  double prologue = 292.8;       // of a CTA, beside the latency of its first loads
+  double epilogue = 185.4;       // of a tile
+  double convert = 17.64;        // of each accumulator of a thread, in the epilogue
+  double store = 24.2;           // bytes of C per cycle and SM
+  double store_swapped = 33.44;  // the same of a transpose whose elements lanes store
   double store_lanes = 16.48;    // the same where lanes store their elements
-  double store_parts = 19.09;    // the same of partial sums
-  double between = 168.7;        // of a persistent CTA, between two tiles
-  double turn = 89.06;           // of a tile of warpgroups in turn, until the next one multiplies
-  double turn_convert = 2.732;   // of each accumulator, where one warpgroup at a time converts
-  double wgmma_wait = 8.215;     // of a k-tile: a warpgroup that waits for its own products
-  double wgmma_alone = 78.52;    // the same of a CTA's only warpgroup, whose waits nothing hides
-  double wgmma_behind = 24.95;   // the same where it releases stages late
+  double store_parts = 22.18;    // the same of partial sums
+  double between = 192.8;        // of a persistent CTA, between two tiles
+  double turn = 86.83;           // of a tile of warpgroups in turn, until the next one multiplies
+  double turn_convert = 1.926;   // of each accumulator, where one warpgroup at a time converts
+  double wgmma_wait = 7.298;     // of a k-tile: a warpgroup that waits for its own products
+  double wgmma_alone = 56.32;    // the same of a CTA's only warpgroup, whose waits nothing hides
+  double wgmma_behind = 33.43;   // the same where it releases stages late
   double mma_wait = 17.66;       // the same for mma.sync, without producers
   double producer_wait = 75.26;  // with
-  double wgmma_share = 0.9321;   // of the tensor cores' rate
+  double wgmma_share = 0.8039;   // of the tensor cores' rate
   double mma_share = 0.814;
-  double power = 0.8656;   // times the share of each multiprocessor in all products by wgmma, at
-                           // least: the more of them multiply, the lower is the clock
-  double shared = 101.4;   // bytes of shared memory per cycle
-  double filled = 0.3393;  // the share of what fills it that counts with what is read
-  double fill = 106.1;     // bytes per cycle that an SM takes from the second-level cache, by TMA
-  double fill_off = 1.45;  // times what fills it, if rows start off a 128-byte line
-  double apart = 3.442;    // times the loads of clusters that divide k
+  double power = 0.9063;    // times the share of each multiprocessor in all products by wgmma, at
+                            // least: the more of them multiply, the lower is the clock
+  double shared = 89.23;    // bytes of shared memory per cycle
+  double filled = 0.3008;   // the share of what fills it that counts with what is read
+  double fill = 105.4;      // bytes per cycle that an SM takes from the second-level cache, by TMA
+  double fill_off = 1.527;  // times what fills it, if rows start off a 128-byte line
+  double apart = 4.205;     // times the loads of clusters that divide k
   double apart_copied = 1.827;   // the same of threads that copy
-  double together = 0.8682;      // the share that counts of what neighbours read together
-  double straddle = 2.749;       // times a row's loads by TMA, if it starts off a 128-byte line
-  double sectors = 0.6621;       // the share of that which is more, if it starts at a sector
+  double together = 0.7474;      // the share that counts of what neighbours read together
+  double straddle = 2.644;       // times a row's loads by TMA, if it starts off a 128-byte line
+  double sectors = 0.8876;       // the share of that which is more, if it starts at a sector
   double copy_off = 2.118;       // times a row's loads by threads, if it starts off a 128-byte line
   double copy = 1.627;           // of each access of a warp that threads make to fill a stage
   double copy_elements = 0.655;  // the same of each load where each element takes one
@@ -61,15 +61,15 @@ struct GemmConstants {
   double element_wait = 18.53;   // the same for elements, in batches
   double loop = 2.135;           // times that, of more words of an operand than are unrolled
   double few_wait = 60.14;       // the same of producers, whose batches are shorter
-  double clusters = 1.01;  // times the cycles of a multiprocessor whose CTAs share what they read
-  double tall = 1.02;      // the same of tiles of 256 rows, whose warpgroups have 128 each
-  double cluster_launch = 738.9;  // of a launch in clusters that share what they read
+  double clusters = 0.9076;  // times the cycles of a multiprocessor whose CTAs share what they read
+  double tall = 1.02;        // the same of tiles of 256 rows, whose warpgroups have 128 each
+  double cluster_launch = 675.1;  // of a launch in clusters that share what they read
   double cluster_sum = 1351;      // of a launch in clusters that divide k, and the sum over them
   double cluster_part = 57.16;    // of that, for each part of k
   double cluster_bytes = 7.567;   // of accumulators per cycle, in that sum
-  double memory_share = 1.047;    // of the bandwidth of memory; above 1 as that of the cache is
-  double cache_share = 2.36;      // of the cache's; above 1, since limits that act together add up
-  double reuse = 0.7205;          // of the second-level cache, that keeps operands
+  double memory_share = 2.162;    // of the bandwidth of memory; above 1 as that of the cache is
+  double cache_share = 2.399;     // of the cache's; above 1, since limits that act together add up
+  double reuse = 0.2896;          // of the second-level cache, that keeps operands
 };
 const GemmConstants& gemm_constants();
 
