@@ -222,7 +222,7 @@ int record(const Words& words, const std::vector<gpu::Drawn>& all, gpu::Session&
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Times of configurations of GEMM on many problems, for regret.py"};
+  CLI::App app{"Times of configurations of GEMM on many problems, for gemm_regret"};
   Words words;
   add_options(app, words);
   try {

@@ -56,13 +56,8 @@ class Collector {
     constexpr int few = 16;
     if (options_.m < 1 || options_.m > few || options_.a_major != Major::row) return;
     if (options_.splits != 1 || options_.stream_blocks != 0) return;
-    Gemm each = options_;
-    each.swap = true, each.producers = 1, each.persistent = false;
-    each.tile = {.m = 64,
-                 .n = options_.m <= 8 ? 8 : few,
-                 .k = 2 * line_elements(options_),
-                 .warps_m = 4,
-                 .warps_n = 1};
+    Gemm each = swapped_tile(64, options_.m <= 8 ? 8 : few, 2);
+    each.producers = 1;
     if (!by_wgmma(each, target_)) return;
     for (const int stages : stage_counts(each)) {
       each.stages = stages;
@@ -159,9 +154,8 @@ class Collector {
     if (of.splits != 1 || of.stream_blocks != 0) return;
     for (const int height : {256, 192, 128})
       for (int columns = height == 128 ? 256 : 192; columns >= 128; columns -= 8) {
-        const int across = (of.m + columns - 1) / columns;
-        const bool evenly = columns == ((of.m + across - 1) / across + 7) / 8 * 8;
-        if (!evenly && (columns % 16 != 0 || columns < 144 || height == 128)) continue;
+        const bool usual = columns % 16 == 0 && columns >= 144 && height != 128;
+        if (!usual && !divide_evenly(columns, of.m)) continue;
         if (height == 256 && columns > widest_of_tall()) continue;
         lasting(swapped_tile(height, columns, 1));
       }
@@ -169,14 +163,14 @@ class Collector {
 
   void by_warpgroups() {
     struct Height {
-      int m, warps, widest, narrowest, step;
+      int m, warps, widest, narrowest;
     };
     static constexpr Height heights[] = {
-        {128, 8, 256, 32, 16}, {64, 4, 256, 32, 16}, {192, 12, 192, 64, 16}, {256, 8, 192, 96, 16}};
+        {128, 8, 256, 32}, {64, 4, 256, 32}, {192, 12, 192, 64}, {256, 8, 192, 96}};
     for (const Height& each : heights)
       for (int n = each.widest; n >= each.narrowest; n -= 8)
         for (const int lines : {1, 2}) {
-          if (n % each.step != 0 && !divides_evenly(n)) continue;
+          if (n % 16 != 0 && !divide_evenly(n, options_.n)) continue;
           if (lines == 2 && (each.m > 128 || n > 128)) continue;
           if (each.m == 256 && n > widest_of_tall()) continue;
           // Of copies by threads, few were measured.
@@ -193,11 +187,11 @@ class Collector {
         }
   }
 
-  // Whether columns of tiles of n have as little padding as they can, off 128-byte lines, where
-  // reading it takes long.
-  bool divides_evenly(int n) const {
-    const int all = options_.n, tiles = (all + n - 1) / n;
-    return off_lines() && all > 0 && n == ((all + tiles - 1) / tiles + 7) / 8 * 8;
+  // Whether tiles of `each` columns have as little padding as so many tiles can, off 128-byte
+  // lines, where reading it takes long.
+  bool divide_evenly(int each, int all) const {
+    const int tiles = (all + each - 1) / each;
+    return off_lines() && tiles > 0 && each == ((all + tiles - 1) / tiles + 7) / 8 * 8;
   }
 
   // Whose warpgroups have 128 rows each.
@@ -252,9 +246,7 @@ class Collector {
   // Two boxes of C for each warp, or one, where that leaves room for a fifth stage.
   int stages_in_turn(const Gemm& each) const {
     constexpr int boxes = 16 << 10, barriers = 1024, wanted = 5;
-    const Tile& tile = each.tile;
-    const int stage = (tile.m + tile.n) * tile.k * bits(each.a) / 8,
-              room = arch_->shared_bytes - barriers - boxes;
+    const int stage = stage_bytes(each), room = arch_->shared_bytes - barriers - boxes;
     return std::max((room - boxes) / stage, std::min(room / stage, wanted));
   }
 

@@ -100,7 +100,8 @@ TEST(GemmChoice, KnownMistakes) {
   EXPECT_GE(chosen(32, 4096, 14336, bf16).stages, 5);
   // Clusters only where rows begin off 128-byte lines.
   EXPECT_EQ(chosen(512, 5120, 5120, bf16).cluster, 1);
-  EXPECT_EQ(chosen(3432, 7424, 3736, f16).cluster, 2);
+  const Gemm off_lines = chosen(3432, 7424, 3736, f16);
+  EXPECT_GT(off_lines.cluster * off_lines.cluster_columns, 1);
   // Threads that copy element by element: all of them, and no persistent CTAs.
   for (const auto& [m, n, k] : {Sizes{6154, 8271, 1517}, {1757, 688, 9077}}) {
     EXPECT_EQ(chosen(m, n, k, bf16).producers, 0) << m;
