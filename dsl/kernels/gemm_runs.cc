@@ -56,6 +56,8 @@ bool runs(const Gemm& options, const Target& target) {
     const bool converts = bits(options.a) == 8 && info(options.a).floating &&
                           target.arch.sm >= 90 && target.arch.sm < 120;
     if (converts && options.producers && held > 32) return false;
+    // Threads that copy more than a row of a k-tile each, beside many accumulators, spill.
+    if (converts && held >= 64 && tile.m + tile.n > tile.threads()) return false;
     const int fragments =
         (tile.m / tile.warps_m / 4 + tile.n / tile.warps_n / 4) * (converts ? 3 : 1);
     return tile.n % (8 * tile.warps_n) == 0 &&
