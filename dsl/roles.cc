@@ -57,13 +57,9 @@ class Consumption {
   Cursor cursor_;
 };
 
-// Whether a stage is released when the products of the next one have been issued. That takes a
-// stage from the loads: of three to five stages, it costs more than it gains. A CTA's only
-// warpgroup, whose waits nothing hides, is up to 1.2 times as fast, two and three 1 %. Peeled
-// pipelines, whose callbacks overlap products with arithmetic, were not measured.
 bool releases_late(const Stages& stages) {
-  constexpr int few = 5;
-  return stages.stages > few && !stages.ahead && stages.kind == PipelineKind::uniform;
+  return stages.stages > most_prompt_stages && !stages.ahead &&
+         stages.kind == PipelineKind::uniform;
 }
 
 void consume(Builder& k, KernelState& state, const Stages& stages) {

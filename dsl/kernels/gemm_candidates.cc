@@ -343,8 +343,8 @@ class Collector {
       return out;
     }
     // CTAs of one tile stage C in them.
-    const std::int64_t tiles = each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
-    if (by_boxes_ && by_wgmma(each, target_) && (off_lines() || tiles <= gpu_.multiprocessors))
+    const bool one = off_lines() || tiles_of(each) <= gpu_.multiprocessors;
+    if (one && by_boxes_ && by_wgmma(each, target_))
       add(std::min((arch_->shared_bytes - barriers) / stage, most_stages));
     add(std::min(room / stage, most_stages));
     add(std::min(std::min(shared, room) / stage, 5));
@@ -356,6 +356,12 @@ class Collector {
   static int stage_bytes(const Gemm& each) {
     return (each.tile.m + each.tile.n) * each.tile.k * bits(each.a) / 8;
   }
+  static std::int64_t tiles_of(const Gemm& each) {
+    return each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
+  }
+  static bool is_whole(const Gemm& each) {
+    return each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
+  }
   // For stages, beside what stages C.
   int room_beside_c(const Gemm& each) const {
     const int c = each.producers ? each.tile.m * each.tile.n * bits(each.c) / 8 : 0;
@@ -363,14 +369,13 @@ class Collector {
   }
 
   void schedules(const Gemm& each) {
-    const bool whole = each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
-    const std::int64_t tiles = each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
+    const std::int64_t tiles = tiles_of(each);
     if (!only_split(each.tile)) {
       if (is_tall(each.tile) && !tall_in_one_wave(tiles)) return;
       out_.push_back(each);
-      if (whole) shared(each), in_clusters(each, tiles);
+      if (is_whole(each)) shared(each), in_clusters(each, tiles);
     }
-    if (!partial_ || !whole || each.batched) return;
+    if (!partial_ || !is_whole(each) || each.batched) return;
     const int steps = each.k ? (each.k + each.tile.k - 1) / each.tile.k : 64;
     for (const int splits : {2, 4, 8, 16})
       if (tiles * splits <= 4 * gpu_.multiprocessors && steps >= 2 * splits) {
@@ -442,17 +447,15 @@ class Collector {
       return;
     if (each.cluster * each.cluster_columns * each.cluster_splits * each.splits > 1) return;
     if (each.tiles(each.m, each.n) > gpu_.multiprocessors) return;
-    const Tile& tile = each.tile;
-    each.group = tile.n >= 4 * tile.m ? 8 : tile.n >= tile.m ? 4 : 2;
+    each.group = each.tile.n >= 4 * each.tile.m ? 8 : each.tile.n >= each.tile.m ? 4 : 2;
   }
 
   // CTAs of several tiles. C has memory of its own beside their stages: off lines, where that
   // leaves few, for as little of it as a warp stores at a time.
   void lasting(Gemm each) {
     constexpr int few = 4, least_of_c = 16 << 10;
-    const bool whole = each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
-    if (!whole || !by_boxes_ || !by_wgmma(each, target_) || only_split(each.tile)) return;
-    if (each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096) <= gpu_.multiprocessors) return;
+    if (!is_whole(each) || !by_boxes_ || !by_wgmma(each, target_) || only_split(each.tile)) return;
+    if (tiles_of(each) <= gpu_.multiprocessors) return;
     const int stage = stage_bytes(each), room = room_beside_c(each),
               by_one = off_lines() ? (room + room_of_c - least_of_c) / stage : 0;
     each.stages = std::min(std::max(room / stage, std::min(by_one, few)), most_stages);

@@ -9,6 +9,7 @@
 #include "dsl/copy_loops.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/partial_sums.h"
+#include "dsl/roles.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -177,7 +178,7 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   // Of few columns, several CTAs of a multiprocessor hide that. Warpgroups that compute tiles in
   // turn leave their products in flight.
   const bool alone = groups == 1 && tile.n > 16 && tile.products == 1,
-             late = tma && options.stages > 5;  // Builder::pipeline() releases its stages late
+             late = tma && options.stages > most_prompt_stages;
   wait = wgmma               ? (alone && !late ? c.wgmma_alone
                                 : alone        ? c.wgmma_behind
                                                : c.wgmma_wait / groups)

@@ -46,7 +46,7 @@ struct GemmConstants {
   double shared = 89.23;    // bytes of shared memory per cycle
   double filled = 0.3008;   // the share of what fills it that counts with what is read
   double fill = 105.4;      // bytes per cycle that an SM takes from the second-level cache, by TMA
-  double fill_off = 1.527;  // times what fills it, if rows start off a 128-byte line
+  double fill_off = 1.527;  // times what fills it, if rows start within sectors
   double apart = 4.205;     // times the loads of clusters that divide k
   double apart_copied = 1.827;   // the same of threads that copy
   double together = 0.7474;      // the share that counts of what neighbours read together
