@@ -58,7 +58,8 @@ class BoxStorer {
       return fmt::format("{} are not accumulators of m16n8 in {}", kind.text(), name(to_.type));
     if (by_rows() && tile_.across() * bits(to_.type) % shortest_line)
       return fmt::format("its boxes need rows of at least {} bytes", shortest_line);
-    if (state_.staging.memory < 0 && !make_room()) return "no shared memory is left to stage it";
+    if (state_.staging.memory >= 0) narrow_to_first_store();
+    else if (!make_room()) return "no shared memory is left to stage it";
     if (state_.staging.box_bytes != box_bytes() || state_.staging.threads != threads_)
       return fmt::format(
           "its boxes have {} bytes for each {}, those of the kernel's first store {} "
@@ -150,8 +151,7 @@ class BoxStorer {
   int swizzle(const Box& box) const { return by_rows() && is_odd(box.cols) ? 0 : line_bytes(box); }
   // Of a box whose columns are contiguous.
   int columns_together() const {
-    constexpr int most = 128;
-    const int parts = (8 * tile_.across() + most - 1) / most;
+    const int parts = (8 * tile_.across() + most_columns_ - 1) / most_columns_;
     return (tile_.across() + parts - 1) / parts * 8;
   }
   // Shared memory for a box: whole periods of its swizzle, which are eight lines of 32 or 128
@@ -233,6 +233,14 @@ class BoxStorer {
   // that one is written while the other is stored; at least for one box. All stores of the kernel
   // share it.
   bool make_room() {
+    constexpr int fewest_columns = 32;
+    while (!find_room()) {
+      if (by_rows() || most_columns_ == fewest_columns) return false;
+      most_columns_ /= 2;
+    }
+    return true;
+  }
+  bool find_room() {
     // For barriers that are declared later: before the boxes, where they are aligned, or behind.
     constexpr std::int64_t few = 512, reserve = 2048, align = 1024;
     const std::int64_t used = state_.memories.shared_bytes(),
@@ -261,6 +269,12 @@ class BoxStorer {
     state_.staging.memory = state_.memories.add({base, true, bytes});
     state_.staging.box_bytes = box_bytes(), state_.staging.threads = threads_;
     return true;
+  }
+
+  // Whose boxes may have had little room.
+  void narrow_to_first_store() {
+    if (!by_rows())
+      most_columns_ = std::clamp(state_.staging.box_bytes / (2 * rows()), 8, most_columns_);
   }
 
   // The place of box i of a batch, for this warp or warpgroup.
@@ -315,6 +329,7 @@ class BoxStorer {
   std::string refused_by_tma_;  // why TMA cannot reach it
   std::string apart_;           // why the warps of a warpgroup stage boxes of their own
   int threads_;                 // that stage boxes together: of a warp or a warpgroup
+  int most_columns_ = 128;      // of a box whose columns are contiguous
 };
 
 }  // namespace

@@ -118,6 +118,14 @@ TEST(WarpgroupStores, InTheRing) {
   expect_product(options, 160, 408, 328, 0, "4 of its 4 boxes");
 }
 
+// Beside stages that leave no room for boxes of 96 columns: those of 64.
+TEST(WarpgroupStores, NarrowBoxesWhereLittleRoomIsLeft) {
+  if (!runs_here()) GTEST_SKIP();
+  Gemm options = swapped(192, 192, 12);
+  options.stages = 4, options.persistent = true;
+  expect_product(options, 261, 392, 136, 2, "1 of its 3 boxes");
+}
+
 TEST(WarpgroupStores, PingPong) {
   if (!runs_here()) GTEST_SKIP();
   for (const int rows : {64, 128}) {
