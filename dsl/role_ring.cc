@@ -28,6 +28,10 @@ Cursor::Cursor(Builder& k, KernelState& state, const Stages& stages)
 codegen::Pointer Cursor::of(codegen::Pointer first) const {
   return barrier_of(state_, first, stage());
 }
+codegen::Pointer Cursor::before(codegen::Pointer first, int by) const {
+  const Scalar now = *stage_;
+  return barrier_of(state_, first, select(now < by, now + (stages_ - by), now - by));
+}
 codegen::Value Cursor::parity() const { return state_.value(*parity_, u32); }
 codegen::Value Cursor::other_parity() const { return state_.value(Scalar(*parity_) ^ 1, u32); }
 

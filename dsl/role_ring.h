@@ -20,6 +20,8 @@ class Cursor {
 
   Scalar stage() const { return *stage_; }
   codegen::Pointer of(codegen::Pointer first) const;
+  /// The same of so many stages before this one.
+  codegen::Pointer before(codegen::Pointer first, int by) const;
   codegen::Value parity() const;
   codegen::Value other_parity() const;
   void advance();

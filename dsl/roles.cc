@@ -120,16 +120,20 @@ bool fill_waits(KernelState& state, const Stages& stages) {
   return std::exchange(state.fill.waits, false);
 }
 
-// The bytes that TMA copies into the stage are expected before its first copy, at `before`; then
-// this thread's own copies arrive. Gives the number of arrivals.
+// The bytes that TMA copies into the stage are expected before its first copy, at `before`.
+void expect_bytes(KernelState& state, codegen::Pointer full, int before) {
+  if (state.fill.tma_bytes)
+    state.f().at_mark(before, [&] {
+      state.f().if_then(state.fill.starts_tma,
+                        [&] { state.f().mbarrier_expect(full, state.fill.tma_bytes); });
+    });
+}
+
+// Then this thread's own copies arrive. Gives the number of arrivals.
 int signal_stage(KernelState& state, codegen::Pointer full_first, int before,
                  codegen::Pointer full) {
   codegen::FunctionBuilder& f = state.f();
-  if (state.fill.tma_bytes)
-    f.at_mark(before, [&] {
-      f.if_then(state.fill.starts_tma,
-                [&] { f.mbarrier_expect(full_first, state.fill.tma_bytes); });
-    });
+  expect_bytes(state, full_first, before);
   // wgmma sees writes of threads only after a fence, which the threads must not run ahead of.
   if (state.fill.plain || (state.fill.by_threads && state.fill.read_by_wgmma)) {
     f.copy_async_commit();
@@ -141,6 +145,15 @@ int signal_stage(KernelState& state, codegen::Pointer full_first, int before,
   }
   const bool by_threads = state.fill.plain || state.fill.by_threads;
   return (by_threads ? thread_count(state) : 0) + (state.fill.tma_bytes ? 1 : 0);
+}
+
+// How many stages later a thread's copies to one are signalled, where it waits for them to fence
+// them: those of the next stages are on their way meanwhile. Consumers that release late wait for
+// one stage more than they use.
+int signalled_behind(const KernelState& state, const Stages& stages) {
+  const bool fenced = state.fill.by_threads && !state.fill.plain && state.fill.read_by_wgmma;
+  if (!fenced || stages.stages < 3) return 0;
+  return stages.stages < 6 ? 1 : 2;
 }
 
 // The thread that issues TMA copies: one lane of the first producer warp.
@@ -271,18 +284,37 @@ void produce(Builder& k, KernelState& state, const Stages& stages, CommonRing* r
   state.fill.plain = state.fill.by_threads = false;
   state.fill.sharing = Sharing::none;
   state.fill.tma_bytes = 0;
-  int arrivals = 0;
+  int arrivals = 0, behind = 0;
+  // Of the stage so many before this one, if there is one.
+  const auto signal_before = [&](int by, const Scalar& exists, int pending) {
+    f.copy_async_wait(pending);
+    f.proxy_fence();
+    k.when(
+        exists, [&] { f.mbarrier_arrive(cursor.before(pipeline.full, by)); }, stages.at);
+  };
   const auto step = [&](const Scalar& t) {
     f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
     const Scalar stage = cursor.stage();
     const codegen::Pointer full = cursor.of(pipeline.full);
     const int before = f.mark();
     describe_fill(state, stages, t, stage, full);
-    arrivals = signal_stage(state, full, before, full);
+    behind = signalled_behind(state, stages);
+    if (behind == 0) {
+      arrivals = signal_stage(state, full, before, full);
+    } else {
+      expect_bytes(state, full, before);
+      arrivals = thread_count(state) + (state.fill.tma_bytes ? 1 : 0);
+      f.copy_async_commit();
+      signal_before(behind, t >= behind, behind);
+    }
     cursor.advance();
   };
   const auto produce_all = [&] {
-    if (ring || !fill_waits(state, stages)) return k.loop(0, stages.count, 1, step, stages.at);
+    if (ring || !fill_waits(state, stages)) {
+      k.loop(0, stages.count, 1, step, stages.at);
+      for (int by = behind; by > 0; --by) signal_before(by, stages.count >= by, by - 1);
+      return;
+    }
     arrivals = produce_in_parts(k, state, stages, pipeline, cursor);
   };
   k.when(thread_index(state) < *busy, produce_all, stages.at);
