@@ -49,7 +49,9 @@ std::vector<Gemm> changed(std::vector<Gemm> all, const GivenSettings& given, con
 std::optional<Gemm> tuned_by_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
                                   std::int64_t workspace, const GivenSettings& given) {
   constexpr double noise = 1.01;
-  auto all = candidates(options, target, gpu, workspace > 0);
+  // Where lanes can read columns straight, sums by a second launch were slower each time.
+  const bool partial = workspace > 0 && direct_candidates(options, target).empty();
+  auto all = candidates(options, target, gpu, partial);
   if (workspace_bytes(options) == 0)  // else the caller splits the product
     std::erase_if(all, [&](const Gemm& each) { return workspace_bytes(each) > workspace; });
   if (all.empty()) return options;
