@@ -330,14 +330,15 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(straddle),      CONSTANT(copy),           CONSTANT(copy_elements),
                       CONSTANT(copy_wait),     CONSTANT(element_wait),   CONSTANT(few_wait),
                       CONSTANT(clusters),      CONSTANT(cluster_launch), CONSTANT(memory_share),
-                      CONSTANT(cache_share),   CONSTANT(reuse),          CONSTANT(cluster_sum),
-                      CONSTANT(cluster_bytes), CONSTANT(loop),           CONSTANT(sectors),
-                      CONSTANT(power),         CONSTANT(fill),           CONSTANT(together),
-                      CONSTANT(serial_wait),   CONSTANT(serial_line),    CONSTANT(filled),
-                      CONSTANT(cluster_part),  CONSTANT(store_swapped),  CONSTANT(wgmma_alone),
-                      CONSTANT(wgmma_behind),  CONSTANT(apart),          CONSTANT(fill_off),
-                      CONSTANT(copy_off),      CONSTANT(apart_copied),   CONSTANT(store_parts),
-                      CONSTANT(turn),          CONSTANT(turn_convert),   CONSTANT(direct)};
+                      CONSTANT(cache_share),   CONSTANT(reuse),          CONSTANT(pieces),
+                      CONSTANT(wave),          CONSTANT(cluster_sum),    CONSTANT(cluster_bytes),
+                      CONSTANT(loop),          CONSTANT(sectors),        CONSTANT(power),
+                      CONSTANT(fill),          CONSTANT(together),       CONSTANT(serial_wait),
+                      CONSTANT(serial_line),   CONSTANT(filled),         CONSTANT(cluster_part),
+                      CONSTANT(store_swapped), CONSTANT(wgmma_alone),    CONSTANT(wgmma_behind),
+                      CONSTANT(apart),         CONSTANT(fill_off),       CONSTANT(copy_off),
+                      CONSTANT(apart_copied),  CONSTANT(store_parts),    CONSTANT(turn),
+                      CONSTANT(turn_convert),  CONSTANT(direct)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.

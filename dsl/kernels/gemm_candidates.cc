@@ -12,7 +12,6 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
-using kernels::Epilogue;
 using kernels::Gemm;
 
 namespace {
@@ -42,8 +41,7 @@ class Collector {
       return direct;
     if (warpgroups_ && by_boxes_) by_swap();
     if (warpgroups_) by_warpgroups();
-    if (warpgroups_ && by_boxes_) by_turns(), by_lasting_swap();
-    if (warpgroups_ && by_boxes_) by_swapped_columns();
+    if (warpgroups_ && by_boxes_) by_turns(), by_lasting_swap(), by_swapped_columns();
     by_warps();
     out_.insert(out_.end(), direct.begin(), direct.end());
     for (Gemm& each : out_) beside_each_other(each);
@@ -173,6 +171,8 @@ class Collector {
           if (n % 16 != 0 && !divide_evenly(n, options_.n)) continue;
           if (lines == 2 && (each.m > 128 || n > 128)) continue;
           if (each.m == 256 && n > widest_of_tall()) continue;
+          // On lines, as many tiles of 128 rows are as fast, and on some GPUs 1.5 times as fast.
+          if (each.m == 64 && n > 128 && options_.m > 64 && !off_lines()) continue;
           // Of copies by threads, few were measured.
           if (!by_boxes_ && (lines == 2 || each.m > 128 || n % 64 != 0)) continue;
           const Tile tile = {.m = each.m,
@@ -204,14 +204,14 @@ class Collector {
   }
 
   // Columns of such tiles: beside more, epilogues have too few registers for what they read and
-  // compute.
+  // compute, and those that store a transpose, for addresses.
   int widest_of_tall() const {
-    const Epilogue& epilogue = options_.epilogue;
+    const kernels::Epilogue& epilogue = options_.epilogue;
     const bool matrices = epilogue.beta || epilogue.residual,
                vectors = epilogue.row_scales || epilogue.column_scales || epilogue.bias;
     if (matrices && vectors) return 96;
     if (matrices || vectors) return 112;
-    return epilogue.activation == kernels::Activation::gelu ? 176 : 256;
+    return epilogue.activation == kernels::Activation::gelu ? 176 : 208;
   }
 
   // Two warpgroups that compute tiles in turn, on one ring: of sums so short that storing C takes a
@@ -222,7 +222,7 @@ class Collector {
     // Of rows that begin within sectors of L2, fetching takes too long to hide: 1.4 times as long.
     if (of.k * bits(of.a) / 8 % sector != 0) return;
     // Beside wider tiles, epilogues have too few registers for what they read.
-    const Epilogue& epilogue = of.epilogue;
+    const kernels::Epilogue& epilogue = of.epilogue;
     const bool matrices = epilogue.beta || epilogue.residual,
                vectors = epilogue.row_scales || epilogue.column_scales || epilogue.bias;
     if (matrices && epilogue.row_scales) return;

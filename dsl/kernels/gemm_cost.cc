@@ -258,15 +258,16 @@ double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow
            (each - 1) * (c.between + work.epilogue - c.epilogue) + work.epilogue;
   }
   double left = up(work.ctas, multiprocessors_for(kernels::detail::cluster_size(options), gpu)),
-         out = 0;
+         out = 0, waves = 0;
   while (left > 0) {
     const double now = std::min<double>(left, work.resident);
     const double rounds = left >= work.resident ? std::floor(left / work.resident) : 1;
     out += rounds * (begin + work.steps * step_cycles(work, now) +
                      (work.epilogue - c.epilogue) * now + c.epilogue);
     left -= rounds * now;
+    waves += rounds;
   }
-  return out;
+  return out + (waves - 1) * c.wave;
 }
 
 // Bytes from memory: operands once, and again where the cache does not keep them.
@@ -408,6 +409,7 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
                parts = work.partial ? 4.0 * options.tile.m * options.tile.n * work.ctas : 0;
   out.cache = (loaded + stored + parts / c.sum_share) / (gpu.cache * c.cache_share);
   out.memory = memory_bytes(options, work, gpu, c) / (gpu.memory * c.memory_share);
+  if (work.partial) out.memory *= c.pieces;
   const double edges = c.prologue + gpu.latency + work.epilogue;
   if (work.partial) {
     out.fixed += sum_cycles(options, work, gpu, parts, c);

@@ -224,7 +224,7 @@ TEST(GemmSchedule, TunedForHopper) {
                {2048, 2048, 2048, 128, 256, false},
                {2048, 1280, 8192, 128, 160, false},  // one round of all multiprocessors
                {1536, 1536, 1536, 128, 144, false},
-               {896, 1280, 2048, 64, 144, false},
+               {896, 1280, 2048, 128, 80, false},
                {1024, 1024, 1024, 128, 64, false},
                {768, 768, 768, 64, 80, false},
                {512, 512, 512, 64, 32, false},
@@ -232,8 +232,8 @@ TEST(GemmSchedule, TunedForHopper) {
                {40, 8192, 8192, 64, 40, false},
                // 17 columns of 256 would be five waves, as 20 of 208 are.
                {4096, 4098, 4096, 128, 208, true},
-               // Rows off 128-byte lines: two m64 for each warpgroup.
-               {4095, 4097, 4104, 256, 192, true},
+               // Rows off 128-byte lines; two m64 for each warpgroup.
+               {4095, 4097, 4104, 192, 160, true},
                {1272, 3912, 4976, 256, 152, false}};
   for (const auto& [m, n, k, tile_m, tile_n, persistent] : cases) {
     const Gemm options = kernels::tuned(Gemm{.m = m, .n = n, .k = k}, target);
@@ -273,7 +273,7 @@ TEST(GemmSchedule, TunedForOtherTargets) {
     int size, tile_m, tile_n;
   } cases[] = {{"sm_80", f16, 4096, 128, 256},   {"sm_89", f16, 4096, 128, 192},
                {"sm_80", f16, 2048, 128, 64},    {"sm_120", bf16, 1024, 64, 96},
-               {"sm_90", Type::s8, 512, 32, 64}, {"sm_86", f32, 4096, 128, 128},
+               {"sm_90", Type::s8, 512, 32, 64}, {"sm_86", f32, 4096, 64, 64},
                {"sm_90a", f16, 16, 64, 16},      {"sm_80", f16, 16, 16, 64},
                {"sm_89", bf16, 24, 32, 32},      {"sm_90a", Type::e4m3, 16, 64, 16}};
   for (const auto& [name, type, size, tile_m, tile_n] : cases) {
