@@ -267,7 +267,7 @@ double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow
     left -= rounds * now;
     waves += rounds;
   }
-  return out + (waves - 1) * c.wave;
+  return out + std::max(waves - 1, 0.0) * c.wave;
 }
 
 // Bytes from memory: operands once, and again where the cache does not keep them.
