@@ -12,13 +12,11 @@ namespace tartan {
 namespace {
 
 using kernels::Gemm;
-using testing_gemm::Launch;
 using testing_gemm::Product;
+using testing_gemm::runs_hopper;
 using testing_gemm::target_of;
 
 const Arch sm_90a = *Arch::parse("sm_90a");
-
-bool runs_here() { return !testing_gemm::gpu() || testing_gemm::runs_on_gpu(target_of("sm_90a")); }
 
 // The transpose of C by `warps` along its columns, in tiles of `rows` x `columns` of the transpose.
 Gemm swapped(int rows, int columns, int warps, Type c = bf16) {
@@ -52,23 +50,13 @@ void expect_product(const Gemm& options, int m, int n, int k, unsigned blocks = 
   SCOPED_TRACE(fmt::format("tile {}x{} by {} warps, {} x {} x {}", options.tile.m, options.tile.n,
                            options.tile.warps_m, m, n, k));
   const Product product(options, m, n, k, fixed);
-  Launch launch = product.launch();
-  if (blocks) launch.grid = {blocks};
-  const Kernel gemm = kernels::gemm(product.options);
-  EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target_of("sm_90a"), launch)), 0);
-  const auto compiled = compile(gemm, target_of("sm_90a"));
-  ASSERT_TRUE(compiled) << compiled.diags().text();
-  expect_together(*compiled, "C_map", batches);
-  for (const char* seed : {"1", "2"}) {
-    Device device =
-        *Device::open("emulator", {.hardware = "sm_90a", .schedule = seed, .checks = Checks::all});
-    EXPECT_EQ(product.wrong(testing_gemm::run_on(device, *compiled, launch)), 0);
-  }
+  const auto compiled = testing_gemm::compare_on_hopper(product, blocks);
+  if (compiled) expect_together(*compiled, "C_map", batches);
 }
 
 // Lines of C begin inside of sectors, and end inside of a box: in its first 16 rows and its last.
 TEST(WarpgroupStores, SizesThatAreNoMultiples) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   for (const int n : {8, 56, 72, 136, 200})
     for (const int m : {21, 29}) expect_product(swapped(64, 24, 4), m, n, 72);
   expect_product(swapped(64, 16, 4, f16), 16, 64, 64);
@@ -76,14 +64,14 @@ TEST(WarpgroupStores, SizesThatAreNoMultiples) {
 }
 
 TEST(WarpgroupStores, SeveralWarpgroups) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   for (const int warps : {8, 12}) expect_product(swapped(16 * warps, 40, warps), 45, 328, 136);
   expect_product(swapped(192, 200, 12, f16), 208, 264, 72, 0, "2 of its 2 boxes");
 }
 
 // A warpgroup has two m64 below each other.
 TEST(WarpgroupStores, TallTiles) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   expect_product(swapped(128, 40, 4), 45, 328, 136, 0, "2 of its 2 boxes");
   expect_product(swapped(256, 136, 8), 141, 456, 72, 0, "4 of its 4 boxes");
 }
@@ -91,7 +79,7 @@ TEST(WarpgroupStores, TallTiles) {
 // Whose memory the next batch, or the next tile, takes as soon as TMA has read it: all boxes at
 // once, one at a time, and two in turn.
 TEST(WarpgroupStores, ConsecutiveBatches) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   const struct {
     int rows, columns, stages;
     const char* batches;
@@ -112,7 +100,7 @@ TEST(WarpgroupStores, ConsecutiveBatches) {
 
 // A CTA of one tile stages C in the memory of its stages, where little is left beside them.
 TEST(WarpgroupStores, InTheRing) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   Gemm options = swapped(256, 152, 8);
   options.stages = 4, options.cluster_columns = 2;
   expect_product(options, 160, 408, 328, 0, "4 of its 4 boxes");
@@ -120,14 +108,14 @@ TEST(WarpgroupStores, InTheRing) {
 
 // Beside stages that leave no room for boxes of 96 columns: those of 64.
 TEST(WarpgroupStores, NarrowBoxesWhereLittleRoomIsLeft) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   Gemm options = swapped(192, 192, 12);
   options.stages = 4, options.persistent = true;
   expect_product(options, 261, 392, 136, 2, "1 of its 3 boxes");
 }
 
 TEST(WarpgroupStores, PingPong) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   for (const int rows : {64, 128}) {
     Gemm options = swapped(rows, 40, 4);
     options.tile.products = 2, options.persistent = true;
@@ -137,7 +125,7 @@ TEST(WarpgroupStores, PingPong) {
 
 // CTAs of a cluster divide a tile's columns.
 TEST(WarpgroupStores, PartsOfATile) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   Gemm options = swapped(128, 64, 8);
   options.cluster_splits = 4;
   expect_product(options, 70, 136, 520, 0, "1 of its 1 boxes");

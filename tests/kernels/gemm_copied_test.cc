@@ -8,11 +8,9 @@ namespace tartan {
 namespace {
 
 using kernels::Gemm;
-using testing_gemm::Launch;
 using testing_gemm::Product;
+using testing_gemm::runs_hopper;
 using testing_gemm::target_of;
-
-bool runs_here() { return !testing_gemm::gpu() || testing_gemm::runs_on_gpu(target_of("sm_90a")); }
 
 Gemm copied(int stages) {
   Gemm out{.a = f16, .b = f16, .c = f16};
@@ -21,34 +19,23 @@ Gemm copied(int stages) {
   return out;
 }
 
-// In several orders of warps, with all checks.
 void expect_product(const Gemm& options, int m, int n, int k, unsigned blocks = 0) {
   SCOPED_TRACE(fmt::format("{} stages, {} x {} x {}", options.stages, m, n, k));
-  const Product product(options, m, n, k);
-  Launch launch = product.launch();
-  if (blocks) launch.grid = {blocks};
-  const Kernel gemm = kernels::gemm(product.options);
-  EXPECT_EQ(product.wrong(testing_gemm::run(gemm, target_of("sm_90a"), launch)), 0);
-  const auto compiled = compile(gemm, target_of("sm_90a"));
-  ASSERT_TRUE(compiled) << compiled.diags().text();
+  const auto compiled = testing_gemm::compare_on_hopper(Product(options, m, n, k), blocks);
+  ASSERT_TRUE(compiled);
   EXPECT_NE(compiled->ptx.find("wgmma.mma_async"), std::string::npos);
-  for (const char* seed : {"1", "2"}) {
-    Device device =
-        *Device::open("emulator", {.hardware = "sm_90a", .schedule = seed, .checks = Checks::all});
-    EXPECT_EQ(product.wrong(testing_gemm::run_on(device, *compiled, launch)), 0);
-  }
 }
 
 // Fewer k-tiles than stages that are under way, as many, and more.
 TEST(GemmCopied, AnyNumberOfStagesAndTiles) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   for (const int stages : {2, 3, 5, 6, 9})
     for (const int k : {2, 66, 130, 194, 650}) expect_product(copied(stages), 67, 26, k);
 }
 
 // The ring goes on where the tile before ended.
 TEST(GemmCopied, TileAfterTile) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   for (const int stages : {3, 6})
     for (const int k : {62, 126, 330}) {
       Gemm options = copied(stages);
@@ -58,22 +45,22 @@ TEST(GemmCopied, TileAfterTile) {
 }
 
 TEST(GemmCopied, InTurn) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   Gemm options = copied(6);
   options.persistent = true, options.tile.products = 2;
   for (const int k : {62, 126, 330}) expect_product(options, 131, 52, k, 2);
 }
 
 TEST(GemmCopied, InParts) {
-  if (!runs_here()) GTEST_SKIP();
+  if (!runs_hopper()) GTEST_SKIP();
   Gemm options = copied(6);
   options.cluster_splits = 4;
   expect_product(options, 67, 26, 650);
 }
 
-// TMA copies one operand, threads the other.
-TEST(GemmCopied, BesideTma) {
-  if (!runs_here()) GTEST_SKIP();
+// Columns of A are contiguous.
+TEST(GemmCopied, ColumnMajor) {
+  if (!runs_hopper()) GTEST_SKIP();
   for (const int stages : {3, 6}) {
     Gemm options = copied(stages);
     options.a_major = Major::col;

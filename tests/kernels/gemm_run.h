@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "tests/support/numbers.h"
 
@@ -186,5 +187,26 @@ struct Product {
     return wrong(got, [&](int i, int j) { return sum(i, j); });
   }
 };
+
+/// Whether text for sm_90a runs: on the GPU, if there is one.
+inline bool runs_hopper() { return !gpu() || runs_on_gpu(target_of("sm_90a")); }
+
+/// Compiles a product for sm_90a and compares it with the naive loop, on the emulator also in other
+/// orders of warps, with all checks. `blocks`: CTAs; 0: one for each tile.
+inline std::optional<Compiled> compare_on_hopper(const Product& product, unsigned blocks = 0) {
+  const Target target = target_of("sm_90a");
+  Launch launch = product.launch();
+  if (blocks) launch.grid = {blocks};
+  const Kernel gemm = kernels::gemm(product.options);
+  EXPECT_EQ(product.wrong(run(gemm, target, launch)), 0);
+  const auto compiled = compile(gemm, target);
+  if (!compiled) return {};  // run() has reported it
+  for (const char* seed : {"1", "2"}) {
+    Device device =
+        *Device::open("emulator", {.hardware = "sm_90a", .schedule = seed, .checks = Checks::all});
+    EXPECT_EQ(product.wrong(run_on(device, *compiled, launch)), 0);
+  }
+  return *compiled;
+}
 
 }  // namespace tartan::testing_gemm
