@@ -69,7 +69,7 @@ class CommonPipeline {
     filler_.commit();
     wait(0);
     if (ring_.ahead) ring_.ahead(0);
-    detail::use_stage(state_, ring_, t, 0, [] {});
+    detail::use_stage(state_, ring_, t, 0, [](bool) {});
     k_.barrier(ring_.at);
   }
 
@@ -87,7 +87,7 @@ class CommonPipeline {
     const auto step = [&](const Scalar& t) {
       if (!ring_.ahead) come_to_stage();
       fill_if_there(t + (stages - 1), writing);
-      detail::use_stage(state_, ring_, t, reading, [&] {
+      detail::use_stage(state_, ring_, t, reading, [&](bool) {
         reading = next_stage(reading, stages);
         writing = next_stage(writing, stages);
         if (ring_.ahead) k_.when(t + 1 < ring_.count, come_to_stage, ring_.at);

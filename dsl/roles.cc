@@ -73,7 +73,8 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
     each_step(k, stages, [&](const Scalar& t) {
       wait();
       const int before = state.flights.commits();
-      use_stage(state, stages, t, ring.stage(), [&] {
+      use_stage(state, stages, t, ring.stage(), [&](bool asked) {
+        if (asked) return ring.release();
         late.release(t, before);
         ring.advance();
       });
@@ -81,14 +82,13 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
     return late.finish();
   }
   if (stages.ahead) k.when(Scalar(0) < stages.count, wait, stages.at);
-  const auto step = [&](const Scalar& t) {
+  each_step(k, stages, [&](const Scalar& t) {
     if (!stages.ahead) wait();
-    use_stage(state, stages, t, ring.stage(), [&] {
+    use_stage(state, stages, t, ring.stage(), [&](bool) {
       ring.release();
       if (stages.ahead) k.when(t + 1 < stages.count, wait, stages.at);
     });
-  };
-  each_step(k, stages, step);
+  });
 }
 
 // Describes the copies of a stage, or a part of them.
@@ -411,7 +411,7 @@ InCallback::InCallback(KernelState& state, const Stages& stages, const Scalar& t
 }
 
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
-               const std::function<void()>& leave) {
+               const std::function<void(bool asked)>& leave) {
   bool left = false;
   state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
   state.at(stages.at);
@@ -420,10 +420,10 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
   stages.use(t, stage, [&] {
     if (left) return state.log.report("operand-count"_rule, "next() is called twice for one stage");
     left = true;
-    leave();
+    leave(true);
   });
   state.roles.in_stage = before;
-  if (!left) leave();
+  if (!left) leave(false);
 }
 
 void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring) {

@@ -214,7 +214,7 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
     state.at(stages.at);
     f.mbarrier_wait(cursor.of(roles.pipelines[ring.pipeline].full), cursor.parity());
     const int before = state.flights.commits();
-    use_stage(state, stages, t, cursor.stage(), [&] {
+    use_stage(state, stages, t, cursor.stage(), [&](bool) {
       late.release(t, before);
       cursor.advance();
     });

@@ -326,6 +326,29 @@ TEST_P(Roles, RejectsInvalidUse) {
                  "[kernel-option]");
 }
 
+// From six stages on, a stage is released when the next one's products have been issued; where the
+// description calls next(), there.
+TEST_P(Roles, NextReleasesTheStageAtOnce) {
+  constexpr int stages = 6, depth = 9 * size;
+  for (const bool asks : {false, true}) {
+    const Body body = [=](Parts& p) {
+      p.k.roles([&] {
+        p.k.pipeline(
+            stages, depth / size, [&](Scalar t, Scalar s) { p.fill(t, s); }, {},
+            [&](Scalar, Scalar s, const std::function<void()>& next) {
+              p.add(s);
+              if (asks) next();
+            });
+        p.k.store(p.c, p.sum);
+      });
+    };
+    EXPECT_EQ(run(depth, body, stages), expected(depth, 0, depth)) << asks;
+    if (std::string_view(GetParam()) != "sm_90a") continue;
+    const std::string ptx = compile(product(depth, body, 4, stages), target_of(GetParam()))->ptx;
+    EXPECT_EQ(ptx.find("wgmma.wait_group.sync.aligned 1;") == std::string::npos, asks);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, Roles, testing::Values("sm_80", "sm_90a"),
                          [](const auto& info) { return std::string(info.param); });
 

@@ -19,7 +19,7 @@ inline constexpr int size = 64;
 inline int element_a(int i) { return i * 7 % 13 - 6; }
 inline int element_b(int i) { return i * 5 % 7 - 3; }
 
-// The kernel around a test's body: C = A * B with tiles of 64 x 64 x 64, rings of two stages.
+// The kernel around a test's body: C = A * B with tiles of 64 x 64 x 64.
 struct Parts {
   Builder& k;
   TiledMma mma;
@@ -35,14 +35,15 @@ struct Parts {
 };
 using Body = std::function<void(Parts&)>;
 
-inline Kernel product(int depth, const Body& body, int producers = 4) {
+inline Kernel product(int depth, const Body& body, int producers = 4, int stages = 2) {
   return kernel("product", {.block = 128, .producers = producers}, [=](Builder& k) {
     const Tile tile{.m = size, .n = size, .k = size, .warps_m = 4, .warps_n = 1};
     auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
     auto a = k.global("A", f16, row_major(size, depth)),
          b = k.global("B", f16, col_major(depth, size)),
          c = k.global("C", f32, row_major(size, size));
-    auto sa = k.shared("sA", f16, mma.shared_a(2)), sb = k.shared("sB", f16, mma.shared_b(2));
+    auto sa = k.shared("sA", f16, mma.shared_a(stages)),
+         sb = k.shared("sB", f16, mma.shared_b(stages));
     Parts parts{k, mma, a, b, c, sa, sb, mma.accumulator()};
     body(parts);
   });
@@ -57,8 +58,8 @@ inline Target target_of(const char* name) {
 class RolesTest : public testing::TestWithParam<const char*> {
  protected:
   // The contents of C, which held sevens before. A is four matrices long.
-  std::vector<double> run(int depth, const Body& body) {
-    const auto compiled = compile(product(depth, body), target_of(GetParam()));
+  std::vector<double> run(int depth, const Body& body, int stages = 2) {
+    const auto compiled = compile(product(depth, body, 4, stages), target_of(GetParam()));
     EXPECT_TRUE(compiled) << compiled.diags().text();
     if (!compiled) return {};
     Device device = test::open_engine({.max_steps = 3'000'000});
