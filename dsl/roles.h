@@ -53,8 +53,8 @@ class InCallback {
   StageChecks::Scope scope_;
 };
 
-/// Consumes k-tile `t` in `stage`. `leave` runs when the description calls next() (`asked`), or else
-/// after it.
+/// Consumes k-tile `t` in `stage`. `leave` runs when the description calls next() (`asked`), or
+/// else after it.
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void(bool asked)>& leave);
 

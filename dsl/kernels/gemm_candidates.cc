@@ -206,27 +206,25 @@ class Collector {
   // Columns of such tiles: beside more, epilogues have too few registers for what they read and
   // compute, and those that store a transpose, for addresses.
   int widest_of_tall() const {
+    if (reads_matrices() || reads_vectors()) return reads_matrices() && reads_vectors() ? 96 : 112;
+    return options_.epilogue.activation == kernels::Activation::gelu ? 176 : 208;
+  }
+  bool reads_matrices() const { return options_.epilogue.beta || options_.epilogue.residual; }
+  bool reads_vectors() const {
     const kernels::Epilogue& epilogue = options_.epilogue;
-    const bool matrices = epilogue.beta || epilogue.residual,
-               vectors = epilogue.row_scales || epilogue.column_scales || epilogue.bias;
-    if (matrices && vectors) return 96;
-    if (matrices || vectors) return 112;
-    return epilogue.activation == kernels::Activation::gelu ? 176 : 208;
+    return epilogue.row_scales || epilogue.column_scales || epilogue.bias;
   }
 
   // Two warpgroups that compute tiles in turn, on one ring: of sums so short that storing C takes a
-  // large part of the time. Not in clusters, which made them slower.
+  // large part of the time. Off 128-byte lines in pairs of CTAs, too.
   void by_turns() {
     constexpr int longest = 4096, sector = 32, narrowest = 96;  // bytes of a row; columns
     const Gemm& of = options_;
     // Of rows that begin within sectors of L2, fetching takes too long to hide: 1.4 times as long.
     if (of.k * bits(of.a) / 8 % sector != 0) return;
     // Beside wider tiles, epilogues have too few registers for what they read.
-    const kernels::Epilogue& epilogue = of.epilogue;
-    const bool matrices = epilogue.beta || epilogue.residual,
-               vectors = epilogue.row_scales || epilogue.column_scales || epilogue.bias;
-    if (matrices && epilogue.row_scales) return;
-    const int widest = matrices || vectors ? 112 : 208;
+    if (reads_matrices() && of.epilogue.row_scales) return;
+    const int widest = reads_matrices() || reads_vectors() ? 112 : 208;
     if (of.k < 1 || of.k > longest * 8 / bits(of.a)) return;
     if (of.m < 1 || of.n < 1 || of.splits != 1 || of.stream_blocks != 0) return;
     for (int n = widest; n >= narrowest; n -= 16) {
@@ -237,9 +235,11 @@ class Collector {
       each.tile = tile, each.producers = 4, each.persistent = true;
       each.stages = stages_in_turn(each);
       each.group = of.m <= 16 * tile.m ? 16 : 8;
-      if (each.tiles(of.m, of.n) > gpu_.multiprocessors && by_wgmma(each, target_) &&
-          runs(each, target_))
-        out_.push_back(each);
+      const bool several = each.tiles(of.m, of.n) > gpu_.multiprocessors;
+      if (!several || !by_wgmma(each, target_) || !runs(each, target_)) continue;
+      out_.push_back(each);
+      each.cluster = 2;
+      if (options_.cluster == 1 && suits_cluster(each, target_, gpu_)) out_.push_back(each);
     }
   }
 
@@ -306,8 +306,8 @@ class Collector {
   }
   // Whether rows of B begin off 128-byte lines.
   bool off_lines() const {
-    const int row = options_.b_major == Major::row ? options_.n : options_.k;
-    return std::int64_t{row} * bits(options_.a) / 8 % line_bytes != 0;
+    const std::int64_t row = options_.b_major == Major::row ? options_.n : options_.k;
+    return row * bits(options_.a) / 8 % line_bytes != 0;
   }
 
   void shape(Tile tile, int producers) {
