@@ -101,6 +101,7 @@ DeviceBench::DeviceBench(const Device& device, const Gemm& product, const GpuRow
     : device_(device),
       product_(product),
       gpu_(gpu),
+      cache_(cache),
       loader_(device, cache),
       a_bytes_(bytes_of(product.m, product.k, product.a)),
       b_bytes_(bytes_of(product.k, product.n, product.b)),
@@ -182,15 +183,7 @@ std::vector<Diags> DeviceBench::load(const std::vector<Gemm>& candidates, double
   std::atomic<std::size_t> next = 0;
   const auto load_some = [&] {
     for (std::size_t i; (i = next++) < candidates.size();) {
-      if (i > 0 && seconds() > deadline) {
-        out[i].add({.level = Level::Note,
-                    .id = "time-limit"_rule.id,
-                    .place = {},
-                    .message = "no time was left to compile it",
-                    .source = {}});
-        continue;
-      }
-      auto entry = loaded(candidates[i]);
+      auto entry = loaded(candidates[i], [&] { return i > 0 && seconds() > deadline; });
       if (entry) entries_[i] = std::move(*entry);
       else out[i] = entry.diags();
     }
@@ -215,30 +208,48 @@ Status DeviceBench::reserve_parts(const std::vector<Gemm>& candidates) {
   return Done{};
 }
 
-Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options) {
+Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options, const Late& late) {
   Entry out;
   const Dim3 grid{options.grid_x(options.m, options.n, gpu_.multiprocessors),
                   static_cast<std::uint32_t>(options.splits)};
-  auto first = step(kernels::gemm(options), grid, options, false);
+  auto first = step(kernels::gemm(options), grid, options, false, late);
   if (!first) return first.diags();
   out.steps.push_back(std::move(*first));
   if (options.splits == 1 && options.stream_blocks == 0) return out;
   const std::int64_t elements = std::int64_t{options.m} * options.n;
   const Dim3 sums{options.stream_blocks ? options.blocks(options.m, options.n)
                                         : static_cast<std::uint32_t>((elements + 255) / 256)};
-  auto second = step(kernels::gemm_sum(options), sums, options, true);
+  auto second = step(kernels::gemm_sum(options), sums, options, true, late);
   if (!second) return second.diags();
   out.steps.push_back(std::move(*second));
   return out;
 }
 
+// The driver assembles one kernel at a time, in 0.1 to 0.3 s, and LLVM takes a fifth of that: of
+// many threads nearly all wait for the driver, for longer than the search may last. So each looks
+// at the time again when it is its turn.
+Result<DeviceBench::Ready> DeviceBench::ready(const Kernel& kernel, const Late& late) {
+  Diags no_time;
+  no_time.add({.level = Level::Note,
+               .id = "time-limit"_rule.id,
+               .place = {},
+               .message = "no time was left to compile it",
+               .source = {}});
+  if (late()) return no_time;
+  const auto compiled = compile(kernel, device_.arch(), cache_);
+  if (!compiled) return compiled.diags();
+  const std::lock_guard turn(assembling_);
+  if (late()) return no_time;
+  return loader_.load(*compiled);
+}
+
 // The parameters are those of kernels::gemm() and kernels::gemm_sum(), with constant sizes.
 Result<DeviceBench::Step> DeviceBench::step(const Kernel& kernel, Dim3 grid, const Gemm& options,
-                                            bool sum) {
-  auto ready = loader_.load(kernel);
-  if (!ready) return ready.diags();
-  const Compiled& compiled = (*ready)->compiled;
-  Step out{*ready,
+                                            bool sum, const Late& late) {
+  auto loaded = ready(kernel, late);
+  if (!loaded) return loaded.diags();
+  const Compiled& compiled = (*loaded)->compiled;
+  Step out{*loaded,
            {.grid = grid,
             .block = {static_cast<std::uint32_t>(compiled.block)},
             .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared),

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <mutex>
 #include <optional>
 
 #include "dsl/kernels/gemm_cost.h"
@@ -48,8 +50,11 @@ class DeviceBench : public TuneBench {
   Status allocate();
   Status allocate_extras();
   Status fill();
-  Result<Entry> loaded(const kernels::Gemm& options);
-  Result<Step> step(const Kernel& kernel, Dim3 grid, const kernels::Gemm& options, bool sum);
+  using Late = std::function<bool()>;  // whether no time is left to load a kernel
+  Result<Entry> loaded(const kernels::Gemm& options, const Late& late);
+  Result<Step> step(const Kernel& kernel, Dim3 grid, const kernels::Gemm& options, bool sum,
+                    const Late& late);
+  Result<Ready> ready(const Kernel& kernel, const Late& late);
   void add_epilogue(Arguments& arguments) const;
   Status reserve_parts(const std::vector<kernels::Gemm>& candidates);
   Status launch(Entry& entry, std::size_t set);
@@ -64,7 +69,9 @@ class DeviceBench : public TuneBench {
   Device device_;
   const kernels::Gemm product_;
   const GpuRow& gpu_;
+  const Cache cache_;
   Loader loader_;
+  std::mutex assembling_;
   std::optional<Stream> stream_;
   Buffer matrices_, parts_, vectors_, residual_;
   std::size_t a_bytes_, b_bytes_, c_bytes_, set_bytes_, sets_ = 1, next_ = 0;

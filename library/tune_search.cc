@@ -12,7 +12,7 @@ using kernels::Gemm;
 using kernels::Trial;
 
 // Shares of the time after which no candidate is loaded, and none is measured that was not yet.
-constexpr double loading = 0.55, beginning = 0.8;
+constexpr double loading = 0.7, beginning = 0.85;
 constexpr double near_first = 1.15;  // of the best, to be measured again after one sample
 constexpr double near_later = 1.04;  // and after more of them
 constexpr double outlier = 1.1;      // times the candidate's best sample
