@@ -207,6 +207,28 @@ TEST(Tune, SumsOfLongRowsAreExact) {
   EXPECT_LT(most, 8192);
 }
 
+// Without time the model's best is loaded; so are others before a deadline that is far away.
+TEST(Tune, LoadsWhatThereIsTimeFor) {
+  const test::TemporaryCache cache;
+  const Gemm product{.m = 64, .n = 64, .k = 256, .a = bf16, .b = bf16, .c = bf16};
+  Device device = *Device::open("emulator");
+  const auto& gpu = *detail::find_gpu(device.arch());
+  std::vector<Gemm> candidates;
+  for (const auto& each : detail::ranked(product, Target::of(device.arch()), gpu, false, 4))
+    candidates.push_back(each.options);
+  ASSERT_EQ(candidates.size(), 4u);
+  for (const double deadline : {0.0, 1000.0}) {
+    auto bench = detail::DeviceBench::make(device, product, gpu, cache.open());
+    ASSERT_TRUE(bench) << bench.diags().text();
+    const auto wrong = (*bench)->load(candidates, deadline);
+    EXPECT_EQ(wrong.at(0).text(), "");
+    EXPECT_TRUE((*bench)->result(0));
+    for (std::size_t i = 1; i < candidates.size(); ++i)
+      EXPECT_EQ(wrong.at(i).text().find("no time was left") != std::string::npos, deadline == 0)
+          << wrong.at(i).text();
+  }
+}
+
 TEST(Tune, SmallIntegersOfEveryType) {
   for (const Type type : {f16, bf16, f32, Type::e4m3, Type::e5m2, Type::s8, Type::u8}) {
     std::vector<std::byte> bytes;
