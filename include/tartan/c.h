@@ -144,7 +144,7 @@ const char* tartan_device_name(const tartan_device* device);
 /** The architecture to compile for: "sm_90a". */
 const char* tartan_device_arch(const tartan_device* device);
 /** Its option "gpu" of tartan_compile(), for which kernels choose what is not given: "H200"; "":
- * none that fits. */
+ * none that fits, or a library without code generation. */
 const char* tartan_device_gpu(const tartan_device* device);
 /** Its option "multiprocessors" of tartan_compile(), beside "gpu": variants of a GPU, and parts of
  * one (MIG), have fewer. */
