@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
+#include <new>
 #include <thread>
 
 #include "runtime/device_access.h"
@@ -180,10 +182,18 @@ std::vector<Diags> DeviceBench::load(const std::vector<Gemm>& candidates, double
   entries_.resize(candidates.size());
   if (const Status reserved = reserve_parts(candidates); !reserved)
     return std::vector<Diags>(candidates.size(), reserved.diags());
+  constexpr double always = std::numeric_limits<double>::infinity();
+  const auto loaded_until = [&](const Gemm& options, double until) -> Result<Entry> {
+    try {
+      return loaded(options, until);
+    } catch (const std::bad_alloc&) {
+      return {"out-of-memory"_rule, "out of host memory: cannot load a kernel"};
+    }
+  };
   std::atomic<std::size_t> next = 0;
   const auto load_some = [&] {
     for (std::size_t i; (i = next++) < candidates.size();) {
-      auto entry = loaded(candidates[i], [&] { return i > 0 && seconds() > deadline; });
+      auto entry = loaded_until(candidates[i], i == 0 ? always : deadline);
       if (entry) entries_[i] = std::move(*entry);
       else out[i] = entry.diags();
     }
@@ -208,18 +218,18 @@ Status DeviceBench::reserve_parts(const std::vector<Gemm>& candidates) {
   return Done{};
 }
 
-Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options, const Late& late) {
+Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options, double deadline) {
   Entry out;
   const Dim3 grid{options.grid_x(options.m, options.n, gpu_.multiprocessors),
                   static_cast<std::uint32_t>(options.splits)};
-  auto first = step(kernels::gemm(options), grid, options, false, late);
+  auto first = step(kernels::gemm(options), grid, options, false, deadline);
   if (!first) return first.diags();
   out.steps.push_back(std::move(*first));
   if (options.splits == 1 && options.stream_blocks == 0) return out;
   const std::int64_t elements = std::int64_t{options.m} * options.n;
   const Dim3 sums{options.stream_blocks ? options.blocks(options.m, options.n)
                                         : static_cast<std::uint32_t>((elements + 255) / 256)};
-  auto second = step(kernels::gemm_sum(options), sums, options, true, late);
+  auto second = step(kernels::gemm_sum(options), sums, options, true, deadline);
   if (!second) return second.diags();
   out.steps.push_back(std::move(*second));
   return out;
@@ -228,25 +238,25 @@ Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options, const Late& 
 // The driver assembles one kernel at a time, in 0.1 to 0.3 s, and LLVM takes a fifth of that: of
 // many threads nearly all wait for the driver, for longer than the search may last. So each looks
 // at the time again when it is its turn.
-Result<DeviceBench::Ready> DeviceBench::ready(const Kernel& kernel, const Late& late) {
+Result<DeviceBench::Ready> DeviceBench::ready(const Kernel& kernel, double deadline) {
   Diags no_time;
   no_time.add({.level = Level::Note,
                .id = "time-limit"_rule.id,
                .place = {},
                .message = "no time was left to compile it",
                .source = {}});
-  if (late()) return no_time;
+  if (seconds() > deadline) return no_time;
   const auto compiled = compile(kernel, device_.arch(), cache_);
   if (!compiled) return compiled.diags();
   const std::lock_guard turn(assembling_);
-  if (late()) return no_time;
+  if (seconds() > deadline) return no_time;
   return loader_.load(*compiled);
 }
 
 // The parameters are those of kernels::gemm() and kernels::gemm_sum(), with constant sizes.
 Result<DeviceBench::Step> DeviceBench::step(const Kernel& kernel, Dim3 grid, const Gemm& options,
-                                            bool sum, const Late& late) {
-  auto loaded = ready(kernel, late);
+                                            bool sum, double deadline) {
+  auto loaded = ready(kernel, deadline);
   if (!loaded) return loaded.diags();
   const Compiled& compiled = (*loaded)->compiled;
   Step out{*loaded,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// library/tune_bench.h - measures configurations of gemm() on a device: compiles them on all
-// cores, and launches them back to back on sets of matrices that the second-level cache does not
-// hold. Not installed.
+// library/tune_bench.h - measures configurations of gemm() on a device: compiles them on all cores,
+// loads them one after the other, and launches them back to back on sets of matrices that the
+// second-level cache does not hold. Not installed.
 #pragma once
 
 #include <chrono>
@@ -50,11 +50,11 @@ class DeviceBench : public TuneBench {
   Status allocate();
   Status allocate_extras();
   Status fill();
-  using Late = std::function<bool()>;  // whether no time is left to load a kernel
-  Result<Entry> loaded(const kernels::Gemm& options, const Late& late);
+  // A note, and no kernel, if the driver is not asked for it until `deadline`.
+  Result<Entry> loaded(const kernels::Gemm& options, double deadline);
   Result<Step> step(const Kernel& kernel, Dim3 grid, const kernels::Gemm& options, bool sum,
-                    const Late& late);
-  Result<Ready> ready(const Kernel& kernel, const Late& late);
+                    double deadline);
+  Result<Ready> ready(const Kernel& kernel, double deadline);
   void add_epilogue(Arguments& arguments) const;
   Status reserve_parts(const std::vector<kernels::Gemm>& candidates);
   Status launch(Entry& entry, std::size_t set);
