@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "dsl/gpc_order.h"
 #include "dsl/indices.h"
 #include "dsl/scalars.h"
 #include "tartan/dsl/builder.h"
@@ -39,6 +40,14 @@ struct Tiles {
     return {of_tile, beside};
   }
   int cluster() const { return down * across; }
+  // The tile of a cluster, of which each has one. CTAs of a cluster in a line share one operand by
+  // multicast; what they read of the other, neighbours on their GPC read too.
+  Scalar of_cluster(const Scalar& number, const Target& target) const {
+    const auto all = count().constant();
+    const bool line = down == 1 || across == 1;
+    return all && line && target.arch.sm == 90 ? detail::beside_on_gpc(number, *all, cluster())
+                                               : number;
+  }
 
  private:
   // Row and column of a tile of a group. Where it is known how many rows the last group has, no
@@ -113,7 +122,8 @@ std::pair<Scalar, Scalar> Builder::block_tile(const Scalar& m, const Scalar& n, 
   state_->at(at);
   const Tiles tiles = tiles_of(*state_, m, n, tile, group);
   expect_grid(*state_, tiles, "block_tile(): a block for each tile");
-  return tiles.place(*this, convert(block_x(at), s32, at) / tiles.cluster(), at);
+  const Scalar cluster = convert(block_x(at), s32, at) / tiles.cluster();
+  return tiles.place(*this, tiles.of_cluster(cluster, state_->config.target), at);
 }
 
 std::pair<Scalar, Scalar> Builder::cluster_tile(const Scalar& m, const Scalar& n, const Tile& tile,

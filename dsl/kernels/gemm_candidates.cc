@@ -438,16 +438,16 @@ class Collector {
       out_.push_back(each);
   }
 
-  // Where a wave has all tiles. CTAs that follow each other run on one GPC, 16 on most, which reads
-  // a line from the second-level cache once for those that ask for it at the same time: tiles of a
-  // square read the fewest lines. In tall groups, whose CTAs on a GPC have all rows, some products
-  // take 1.5 times as long. Clusters go to the GPCs in turn.
+  // Where a wave has all tiles. A GPC reads a line from the L2 once for CTAs that ask for it at the
+  // same time, not by multicast. Those that follow each other run on one, 16 on most: tiles of a
+  // square read the fewest lines, of clusters that share B those beside each other.
   void beside_each_other(Gemm& each) const {
-    if (each.m == 0 || each.n == 0 || each.persistent || !by_boxes_ || !by_wgmma(each, target_))
-      return;
-    if (each.cluster * each.cluster_columns * each.cluster_splits * each.splits > 1) return;
+    if (!is_whole(each) || each.m == 0 || each.n == 0 || each.persistent || !by_boxes_) return;
+    if (!by_wgmma(each, target_) || std::min(each.cluster, each.cluster_columns) > 1) return;
     if (each.tiles(each.m, each.n) > gpu_.multiprocessors) return;
-    each.group = each.tile.n >= 4 * each.tile.m ? 8 : each.tile.n >= each.tile.m ? 4 : 2;
+    if (each.cluster > 1) each.group = each.cluster;
+    else if (each.cluster_columns == 1)
+      each.group = each.tile.n >= 4 * each.tile.m ? 8 : each.tile.n >= each.tile.m ? 4 : 2;
   }
 
   // CTAs of several tiles. C has memory of its own beside their stages: off lines, where that

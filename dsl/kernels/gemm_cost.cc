@@ -74,20 +74,42 @@ int registers_beside(const Gemm& options, const Target& target) {
   return more ? 148 : 88;
 }
 
+// Of neighbours, so many in groups of so many rows: how many rows and columns they have.
+struct Spread {
+  double rows, columns;
+
+  Spread(double number, double height, double all_columns) {
+    const bool even = height <= number && std::fmod(number, height) == 0;
+    columns = std::min(even ? number / height : 1 + (number - 1) / height, all_columns);
+    rows = std::max(std::min(height, number), number / all_columns);
+  }
+};
+
 // Rows of A and columns of B that a CTA reads for all of its neighbours, in a group of tiles of so
 // many rows.
 double own_in_group(double tile_rows, double tile_columns, double height, double columns) {
-  const bool even = height <= neighbours && std::fmod(neighbours, height) == 0;
-  const double across =
-                   std::min(even ? neighbours / height : 1 + (neighbours - 1) / height, columns),
-               down = std::max(std::min(height, neighbours), neighbours / columns);
-  return (down * tile_rows + across * tile_columns) / neighbours;
+  const Spread spread(neighbours, height, columns);
+  return (spread.rows * tile_rows + spread.columns * tile_columns) / neighbours;
 }
 
-// The same of all groups: the last one may have fewer rows. Clusters go to the GPCs in turn.
-double own_rows(const Gemm& options, double m, double n) {
+// The same of clusters in a line, which share one operand by multicast, and read of the other what
+// the clusters beside them read too.
+double own_in_line(const Gemm& options, double of_a, double of_b, double rows, double columns) {
+  const int down = options.cluster, across = options.cluster_columns;
+  const double number = neighbours / (down * across);
+  const Spread spread(number, std::clamp<double>(options.group / down, 1, up(rows, down)),
+                      up(columns, across));
+  return (down > 1 ? spread.rows * down * of_a + number * of_b
+                   : number * of_a + spread.columns * across * of_b) /
+         neighbours;
+}
+
+// The same of all groups: the last one may have fewer rows. Clusters in a line are neighbours where
+// a wave has all of them; others go to the GPCs in turn.
+double own_rows(const Gemm& options, double m, double n, bool in_line) {
   const double rows = std::max(up(m, options.tile.m), 1.0),
                columns = std::max(up(n, options.tile.n), 1.0), of_a = m / rows, of_b = n / columns;
+  if (in_line) return own_in_line(options, of_a, of_b, rows, columns);
   if (kernels::detail::cluster_size(options) > 1)
     return of_a / options.cluster_columns + of_b / options.cluster;
   const double height = std::clamp<double>(options.group, 1.0, rows),
@@ -167,7 +189,11 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
                columns = tma ? std::min<double>(tile.n, n) : n / up(n, tile.n);
   const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
   stage_bytes = read * straddle;
-  own_bytes = std::min(own_rows(options, m, n) * line, read) * straddle;
+  // Those that beside_on_gpc() orders.
+  const bool in_line = (options.cluster > 1) != (options.cluster_columns > 1) &&
+                       target.arch.sm == 90 && !options.persistent && apart == 1 &&
+                       ctas <= gpu.multiprocessors;
+  own_bytes = std::min(own_rows(options, m, n, in_line) * line, read) * straddle;
   // Rows that begin within sectors take longer to come, too: a box's row has a fifth one.
   const double within = unit % sector_bytes ? 1 - double(unit) / line_bytes : 0;
   fill = tma ? read * (1 + (c.fill_off - 1) * within) / c.fill : 0;
