@@ -225,9 +225,9 @@ class Builder {
   /// KernelOptions::cluster_columns beside each other: the numbers of tile rows and columns are
   /// rounded up to whole clusters, and those beyond m and n are empty. The grid's x is
   ///   ceil(m / (r * tile.m)) * r * ceil(n / (c * tile.n)) * c
-  /// and a smaller grid leaves tiles unwritten. On sm_90 the clusters of one wave, if c or r is 1 and
-  /// the number of tiles is known, are numbered so that those of a GPC compute tiles that follow each
-  /// other: what they read at the same time comes from L2 once.
+  /// and a smaller grid leaves tiles unwritten. On sm_90 the clusters of one wave, if c or r is 1
+  /// and the number of tiles is known, are numbered so that those of a GPC compute tiles that
+  /// follow each other: what they read at the same time comes from L2 once.
   std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                        int group = 8, Here at = Here::current());
   /// The tile that the CTAs of a cluster compute together, in the same order: split-K, with the
