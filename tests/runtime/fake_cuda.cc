@@ -13,6 +13,7 @@ FakeCuda& state() {
 
 int enter(const char* entry, bool needs_context) {
   state().calls.push_back(entry);
+  if (state().waits) state().waits(entry);
   if (const auto once = state().failures_once.extract(entry)) return once.mapped();
   if (const auto failure = state().failures.find(entry); failure != state().failures.end())
     return failure->second;

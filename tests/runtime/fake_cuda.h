@@ -53,6 +53,7 @@ struct FakeCuda {
   std::map<std::string, int> failures;            // entry point -> the code that it returns
   std::map<std::string, int> failures_once;       // the same, the first time
   std::function<void(const FakeLaunch&)> kernel;  // what a launch does
+  std::function<void(const std::string&)> waits;  // what an entry point does first
 
   // Records.
   std::vector<std::string> calls;
