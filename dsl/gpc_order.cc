@@ -12,7 +12,8 @@ constexpr int gpcs = 8, multiprocessors = 132;
 
 // Where the clusters of a launch go on an H100 and an H200 (read from %smid): one to each GPC in
 // turn. The first GPC takes them on half of its multiprocessors only; of pairs, the rest of it has
-// those that begin first.
+// those that begin first. Other GPUs of sm_90, with fewer multiprocessors, were not asked: there it
+// is an order like any other.
 struct Deal {
   int first;        // clusters on the rest of the first GPC
   int all, others;  // rounds over all GPCs, and over those that still have room
