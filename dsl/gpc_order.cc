@@ -15,24 +15,21 @@ constexpr int gpcs = 8, multiprocessors = 132;
 // those that begin first. Other GPUs of sm_90, with fewer multiprocessors, were not asked: there it
 // is an order like any other.
 struct Deal {
-  int first;        // clusters on the rest of the first GPC
-  int all, others;  // rounds over all GPCs, and over those that still have room
+  int first;   // clusters on the rest of the first GPC
+  int rounds;  // over all GPCs, and then as many over the others: half of a GPC's clusters each
 
-  static Deal of(int size) {
-    const int half = 8 / size;  // of a GPC's 16 multiprocessors
-    return {.first = size == 2 ? 4 : 0, .all = half, .others = half};
-  }
+  explicit Deal(int size) : first(size == 2 ? 4 : 0), rounds(8 / size) {}
 };
 
 }  // namespace
 
 Scalar beside_on_gpc(const Scalar& cluster, std::int64_t count, int size) {
   if (size < 2 || size > 8 || count * size > multiprocessors) return cluster;
-  const Deal deal = Deal::of(size);
-  const int dealt =
-      std::min(static_cast<int>(count) - deal.first, gpcs * deal.all + (gpcs - 1) * deal.others);
+  const Deal deal(size);
+  const int most_early = gpcs * deal.rounds, most_late = (gpcs - 1) * deal.rounds;
+  const int dealt = std::min(static_cast<int>(count) - deal.first, most_early + most_late);
   if (dealt <= gpcs) return cluster;
-  const int early = std::min(dealt, gpcs * deal.all), late = dealt - early;
+  const int early = std::min(dealt, most_early), late = dealt - early;
   // Clusters of a GPC: `each` and `of_late`, and one more on the first GPCs.
   const int each = early / gpcs, more = early % gpcs;
   const int of_late = late / (gpcs - 1), more_late = late % (gpcs - 1);

@@ -189,8 +189,9 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
                columns = tma ? std::min<double>(tile.n, n) : n / up(n, tile.n);
   const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
   stage_bytes = read * straddle;
-  // Those that beside_on_gpc() orders.
-  const bool in_line = (options.cluster > 1) != (options.cluster_columns > 1) &&
+  // Those that block_tile() orders by GPC: it must know how many there are.
+  const bool known = options.m && options.n;
+  const bool in_line = (options.cluster > 1) != (options.cluster_columns > 1) && known &&
                        target.arch.sm == 90 && !options.persistent && apart == 1 &&
                        ctas <= gpu.multiprocessors;
   own_bytes = std::min(own_rows(options, m, n, in_line) * line, read) * straddle;
