@@ -17,11 +17,12 @@ from peer import Entry, bandwidth_table, measure, note_of, own_entries, race, re
 
 
 def make_cache(torch, case, kind):
-    """Pages in no order: K, V [pages, kv_heads, page, d], and the table."""
+    """K, V [pages, kv_heads, page, d], and the table: pages at random, or in the order of their keys."""
     page = case["page"]
     each = -(-case["length"] // page)
     pages = case["batch"] * each
-    table = torch.randperm(pages, device="cuda").to(torch.int32).view(case["batch"], each)
+    place = torch.arange if case["in_order"] else torch.randperm
+    table = place(pages, device="cuda").to(torch.int32).view(case["batch"], each)
     shape = (pages, case["kv_heads"], page, case["head_dim"])
     return tuple(torch.randn(shape, device="cuda", dtype=kind) for _ in range(2)) + (table,)
 

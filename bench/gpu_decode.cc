@@ -24,14 +24,16 @@ struct Words {
   std::vector<int> queries{1, 8}, pages{64, 16};
   std::string type = "bf16", target = "sm_90a", gpu, folder;
   int heads = 64, kv_heads = 8, head_dim = 128;
+  bool in_order = false;
 };
 
 struct Problem {
   int batch, length, queries, page;
   std::string text(const Words& words) const {
     return fmt::format(
-        "{} sequences of {} keys, {} query token{}, {} heads on {}, d {}, pages of {}", batch,
-        length, queries, queries > 1 ? "s" : "", words.heads, words.kv_heads, words.head_dim, page);
+        "{} sequences of {} keys, {} query token{}, {} heads on {}, d {}, pages of {}{}", batch,
+        length, queries, queries > 1 ? "s" : "", words.heads, words.kv_heads, words.head_dim, page,
+        words.in_order ? " in order" : "");
   }
   int most_pages() const { return (length + page - 1) / page; }
 };
@@ -116,7 +118,8 @@ bool emit(const Words& words, const kernels::Gpu& gpu) {
                   {"batch", problem.batch},       {"length", problem.length},
                   {"queries", queries},           {"page", page},
                   {"heads", words.heads},         {"kv_heads", words.kv_heads},
-                  {"head_dim", words.head_dim},   {"launches", Json::array()}};
+                  {"head_dim", words.head_dim},   {"in_order", words.in_order},
+                  {"launches", Json::array()}};
         for (const std::string& config : words.configs)
           if (!emitter.add(problem, config, each["launches"])) return false;
         all["cases"].push_back(std::move(each));
@@ -135,6 +138,8 @@ int main(int argc, char** argv) {
   app.add_option("--shape", words.shapes, "BATCHxKEYS")->capture_default_str();
   app.add_option("--queries", words.queries, "New tokens of a sequence")->capture_default_str();
   app.add_option("--page", words.pages, "Keys of a page")->capture_default_str();
+  app.add_flag("--in-order", words.in_order,
+               "Pages lie in memory in the order of their keys, not at random");
   app.add_option("--heads", words.heads, "Query heads")->capture_default_str();
   app.add_option("--kv-heads", words.kv_heads, "Heads of keys and values")->capture_default_str();
   app.add_option("--head-dim", words.head_dim, "Elements of a head")->capture_default_str();
