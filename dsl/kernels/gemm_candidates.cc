@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dsl/copy_loops.h"
+#include "dsl/kernels/gemm_order.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/partial_sums.h"
 
@@ -142,15 +143,15 @@ class Collector {
     }
   }
 
-  // Several waves off 128-byte lines, whose rows would pad tall tiles more than its columns do.
+  // Several waves whose rows would pad tall tiles more than its columns do.
   void by_lasting_swap() {
     constexpr int most = 512;
     const Gemm& of = options_;
-    if (of.m <= most || of.n == 0 || of.a_major != Major::row || of.batched || !off_lines()) return;
-    if (of.splits != 1 || of.stream_blocks != 0) return;
+    if (of.m <= most || of.n == 0 || of.a_major != Major::row || of.batched) return;
+    if (of.splits != 1 || of.stream_blocks != 0 || (!off_lines() && of.m % 128 == 0)) return;
     for (const int height : {256, 192, 128})
       for (int columns = height == 128 ? 256 : 192; columns >= 128; columns -= 8) {
-        const bool usual = columns % 16 == 0 && columns >= 144 && height != 128;
+        const bool usual = off_lines() && columns % 16 == 0 && columns >= 144 && height != 128;
         if (!usual && !divide_evenly(columns, of.m)) continue;
         if (height == 256 && columns > widest_of_tall()) continue;
         lasting(swapped_tile(height, columns, 1));
@@ -166,7 +167,8 @@ class Collector {
     for (const Height& each : heights)
       for (int n = each.widest; n >= each.narrowest; n -= 8)
         for (const int lines : {1, 2}) {
-          if (n % 16 != 0 && !divide_evenly(n, options_.n)) continue;
+          // Off 128-byte lines reading padding takes long.
+          if (n % 16 != 0 && !(off_lines() && divide_evenly(n, options_.n))) continue;
           if (lines == 2 && (each.m > 128 || n > 128)) continue;
           if (each.m == 256 && n > widest_of_tall()) continue;
           // On lines, as many tiles of 128 rows are as fast, and on some GPUs 1.5 times as fast.
@@ -185,11 +187,10 @@ class Collector {
         }
   }
 
-  // Whether tiles of `each` columns have as little padding as so many tiles can, off 128-byte
-  // lines, where reading it takes long.
-  bool divide_evenly(int each, int all) const {
+  // Whether tiles of `each` columns have as little padding as so many tiles can.
+  static bool divide_evenly(int each, int all) {
     const int tiles = (all + each - 1) / each;
-    return off_lines() && tiles > 0 && each == ((all + tiles - 1) / tiles + 7) / 8 * 8;
+    return tiles > 0 && each == ((all + tiles - 1) / tiles + 7) / 8 * 8;
   }
 
   // Whose warpgroups have 128 rows each.
@@ -436,16 +437,15 @@ class Collector {
       out_.push_back(each);
   }
 
-  // Where a wave has all tiles. A GPC reads a line from the L2 once for CTAs that ask for it at the
-  // same time, not by multicast. Those that follow each other run on one, 16 on most: tiles of a
-  // square read the fewest lines, of clusters that share B those beside each other.
+  // Where a wave has all tiles: those that share an operand are neighbours.
   void beside_each_other(Gemm& each) const {
     if (!is_whole(each) || each.m == 0 || each.n == 0 || each.persistent || !by_boxes_) return;
     if (!by_wgmma(each, target_) || std::min(each.cluster, each.cluster_columns) > 1) return;
     if (each.tiles(each.m, each.n) > gpu_.multiprocessors) return;
+    const Tile& tile = each.tile;
+    const int usual = tile.n >= 4 * tile.m ? 8 : tile.n >= tile.m ? 4 : 2;
     if (each.cluster > 1) each.group = each.cluster;
-    else if (each.cluster_columns == 1)
-      each.group = each.tile.n >= 4 * each.tile.m ? 8 : each.tile.n >= each.tile.m ? 4 : 2;
+    else if (each.cluster_columns == 1) each.group = group_beside(tile_grid(each), usual);
   }
 
   // CTAs of several tiles. C has memory of its own beside their stages: off lines, where that
