@@ -338,7 +338,7 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(store_swapped), CONSTANT(wgmma_alone),    CONSTANT(wgmma_behind),
                       CONSTANT(apart),         CONSTANT(fill_off),       CONSTANT(copy_off),
                       CONSTANT(apart_copied),  CONSTANT(store_parts),    CONSTANT(turn),
-                      CONSTANT(turn_convert),  CONSTANT(direct)};
+                      CONSTANT(turn_convert),  CONSTANT(direct),         CONSTANT(square)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.

@@ -420,6 +420,8 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
     out.multiprocessor *= c.tall;
   if (options.cluster * options.cluster_columns > 1)
     out.multiprocessor *= c.clusters, out.fixed += c.cluster_launch;
+  if (options.persistent && options.cluster > 1 && options.cluster_columns > 1)
+    out.multiprocessor *= c.square;
   if (by_wgmma(options, target))
     out.multiprocessor = std::max(
         out.multiprocessor, c.power * work.ctas * work.steps * work.tensor / gpu.multiprocessors);

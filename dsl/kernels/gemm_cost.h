@@ -63,6 +63,7 @@ struct GemmConstants {
   double loop = 2.153;           // times that, of more words of an operand than are unrolled
   double few_wait = 60.14;       // the same of producers, whose batches are shorter
   double clusters = 0.9073;  // times the cycles of a multiprocessor whose CTAs share what they read
+  double square = 1.03;      // the same of persistent CTAs that share both operands
   double tall = 1.02;        // the same of tiles of 256 rows, whose warpgroups have 128 each
   double cluster_launch = 837.1;  // of a launch in clusters that share what they read
   double cluster_sum = 995.8;     // of a launch in clusters that divide k, and the sum over them

@@ -37,10 +37,9 @@ TEST(GemmConfig, TunedByTheProduct) {
   gpu::Product product;
   ASSERT_TRUE(gpu::read_size("4095x4097x4104", product));
   const gpu::Config config = gpu::completed(*tuned, product, *Target::parse("sm_90a"));
-  EXPECT_EQ(config.text,
-            "tuned, 256x192x64:8x1:3:4:persistent:group=16:cluster=2:cluster_columns=2");
+  EXPECT_EQ(config.text, "tuned, 256x176x64:8x1:3:4:persistent:group=16:cluster_columns=2");
   EXPECT_EQ(gpu::options_of(config, product).k, 4104);
-  EXPECT_EQ(gpu::options_of(config, product).cluster, 2);
+  EXPECT_EQ(gpu::options_of(config, product).cluster_columns, 2);
   const auto other = gpu::read_config("64x64x64:2x2:3");
   EXPECT_EQ(gpu::completed(*other, product, *Target::parse("sm_90a")).text, other->text);
 }

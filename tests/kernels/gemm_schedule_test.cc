@@ -233,14 +233,16 @@ TEST(GemmSchedule, TunedForHopper) {
                // 17 columns of 256 would be five waves, as 20 of 208 are.
                {4096, 4098, 4096, 128, 208, true},
                // Rows off 128-byte lines; two m64 for each warpgroup.
-               {4095, 4097, 4104, 192, 160, true},
+               {4095, 4097, 4104, 256, 192, true},
                {1272, 3912, 4976, 256, 152, false}};
   for (const auto& [m, n, k, tile_m, tile_n, persistent] : cases) {
     const Gemm options = kernels::tuned(Gemm{.m = m, .n = n, .k = k}, target);
     EXPECT_EQ(options.tile.m, tile_m) << m << " x " << n;
     EXPECT_EQ(options.tile.n, tile_n) << m << " x " << n;
     EXPECT_EQ(options.persistent, persistent) << m << " x " << n;
-    EXPECT_EQ(options.cluster, k == 4104 ? 2 : 1) << m << " x " << n;
+    const bool off_lines = k % 64 != 0;
+    EXPECT_EQ(options.cluster_columns, off_lines ? 2 : 1) << m << " x " << n;
+    EXPECT_EQ(options.cluster, 1) << m << " x " << n;
     const auto compiled = compile(kernels::gemm(options), target);
     ASSERT_TRUE(compiled) << compiled.diags().text();
     EXPECT_NE(compiled->ptx.find("wgmma.mma_async"), std::string::npos);
