@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -20,7 +22,7 @@ namespace {
 
 constexpr std::size_t apart = 4096;  // bytes between matrices
 constexpr std::size_t most_sets = 64, fewest_bytes = std::size_t{8} << 20;
-constexpr double rotated = 2;       // times the second-level cache, of all sets
+constexpr double rotated = 2;       // times the second-level cache, of all sets that are timed
 constexpr double enough_us = 1200;  // of a sample
 constexpr double short_us = 150;    // of a product: less is timed in graphs
 constexpr int most_launches = 20;   // of a sample without a graph
@@ -44,7 +46,8 @@ Float float_of(Type type) {
   }
 }
 
-// Random elements: integers of any value, others of either sign with a magnitude from 1 to 2.
+// Random elements: integers of any value, others of either sign with a magnitude from 1/8 to 2. The
+// power that a product takes, and so the clock, depends on how many bits change.
 void randomize(Type type, std::span<std::uint64_t> words) {
   const int width = bits(type);
   std::uint64_t keep = ~std::uint64_t{0}, set = 0;
@@ -53,11 +56,12 @@ void randomize(Type type, std::span<std::uint64_t> words) {
     const bool narrow = type == Type::tf32 || type == Type::f32;  // exact in tf32
     std::uint64_t fraction = (std::uint64_t{1} << mantissa) - 1;
     if (narrow) fraction &= ~std::uint64_t{0x1FFF};
-    const std::uint64_t one = ((std::uint64_t{1} << (exponent - 1)) - 1) << mantissa;
+    const std::uint64_t one = ((std::uint64_t{1} << (exponent - 1)) - 1) << mantissa,
+                        exponents = std::uint64_t{3} << mantissa;  // all set in that of one
     keep = set = 0;
     for (int at = 0; at < 64; at += width) {
-      keep |= (fraction | std::uint64_t{1} << (width - 1)) << at;
-      set |= one << at;
+      keep |= (fraction | exponents | std::uint64_t{1} << (width - 1)) << at;
+      set |= (one & ~exponents) << at;
     }
   }
   std::uint64_t state = 0x9E3779B97F4A7C15;
@@ -109,9 +113,9 @@ DeviceBench::DeviceBench(const Device& device, const Gemm& product, const GpuRow
       b_bytes_(bytes_of(product.k, product.n, product.b)),
       c_bytes_(bytes_of(product.m, product.n, product.c)),
       set_bytes_(a_bytes_ + b_bytes_ + c_bytes_) {
-  const double wanted = device.emulated() ? 0 : rotated * gpu.cache_bytes;
-  sets_ = std::clamp<std::size_t>(
-      static_cast<std::size_t>(wanted / static_cast<double>(set_bytes_)) + 1, 1, most_sets);
+  if (device.emulated()) return;
+  const double timed = std::ceil(rotated * gpu.cache_bytes / static_cast<double>(set_bytes_));
+  sets_ = 1 + std::min(static_cast<std::size_t>(timed), most_sets);
 }
 
 Result<std::unique_ptr<DeviceBench>> DeviceBench::make(const Device& device, const Gemm& product,
@@ -127,7 +131,7 @@ Status DeviceBench::allocate() {
   if (!stream) return stream.diags();
   stream_ = std::move(*stream);
   auto all = device_.allocate(sets_ * set_bytes_);
-  if (!all && sets_ > 1) all = device_.allocate((sets_ = 1) * set_bytes_);
+  while (!all && sets_ > 1) all = device_.allocate((sets_ /= 2) * set_bytes_);
   if (!all) return all.diags();
   matrices_ = std::move(*all);
   return allocate_extras();
@@ -148,9 +152,10 @@ Status DeviceBench::allocate_extras() {
   return residual_.fill(0);
 }
 
-// The first set has small integers, whose sums are exact; the others, which are only timed, have
-// random numbers. A and B have different integers: a row times itself would be a sum of squares,
-// which the 13 bits of fp8's sums do not hold.
+// The first set has small integers, whose sums are exact; the others, which are timed, have random
+// numbers: of integers, or of equal exponents, a product takes less power than of its users'
+// numbers. A and B have different integers: a row times itself would be a sum of squares, which the
+// 13 bits of fp8's sums do not hold.
 Status DeviceBench::fill() {
   std::vector<std::uint64_t> block(fewest_bytes / 8);
   const auto write = [&](std::size_t at, std::size_t bytes) -> Status {
@@ -323,7 +328,8 @@ Result<std::vector<std::byte>> DeviceBench::result(std::size_t candidate) {
 
 Status DeviceBench::some(Entry& entry, int count) {
   for (int i = 0; i < count; ++i)
-    if (const Status done = launch(entry, next_ = (next_ + 1) % sets_); !done) return done;
+    if (const Status done = launch(entry, sets_ - timed_sets() + next_++ % timed_sets()); !done)
+      return done;
   return Done{};
 }
 
@@ -333,7 +339,7 @@ Status DeviceBench::some(Entry& entry, int count) {
 Status DeviceBench::prepare(Entry& entry) {
   entry.products = static_cast<int>(std::clamp(enough_us / entry.us, 1.0, double{most_launches}));
   if (device_.emulated() || entry.us > short_us) return Done{};
-  const int products = std::max(entry.products, static_cast<int>(sets_));
+  const int products = std::max(entry.products, static_cast<int>(timed_sets()));
   auto stream = DeviceAccess::engine(device_).adopt_stream(stream_->handle());
   if (!stream) return stream.diags();
   auto batch = (*stream)->captured([&] { return some(entry, products); });
@@ -343,31 +349,44 @@ Status DeviceBench::prepare(Entry& entry) {
   return Done{};
 }
 
-// Microseconds of a product, over `count` of them, or over those of its graph, behind another one:
-// the GPU does not wait for the host.
-Result<double> DeviceBench::timed(Entry& entry, int count) {
+// Microseconds of a product, over so many batches, behind another one: the GPU does not wait for
+// the host.
+Result<double> DeviceBench::timed(Entry& entry, int batches) {
   auto begin = device_.event(), end = device_.event();
   if (!begin || !end) return (begin ? end : begin).diags();
-  const auto work = [&] { return entry.batch ? entry.batch() : some(entry, count); };
-  if (entry.batch)
-    if (const Status done = work(); !done) return done.diags();
+  const auto batch = [&] { return entry.batch ? entry.batch() : some(entry, entry.products); };
+  if (const Status done = batch(); !done) return done.diags();
   if (const Status done = begin->record(&*stream_); !done) return done.diags();
-  if (const Status done = work(); !done) return done.diags();
+  for (int i = 0; i < batches; ++i)
+    if (const Status done = batch(); !done) return done.diags();
   if (const Status done = end->record(&*stream_); !done) return done.diags();
   const auto ms = end->milliseconds_since(*begin);
   if (!ms) return ms.diags();
-  return *ms * 1000 / count;
+  return *ms * 1000 / (batches * entry.products);
 }
 
+// The first sample of many candidates is short; later ones tell the best apart.
 Result<double> DeviceBench::sample(std::size_t candidate) {
   Entry& entry = entries_[candidate];
-  if (entry.products == 0) {
-    const auto rough = timed(entry, 1);
-    if (!rough) return rough;
-    entry.us = std::max(*rough, 0.5);
-    if (const Status prepared = prepare(entry); !prepared) return prepared.diags();
+  if (entry.products > 0) {
+    rest(entry);
+    return timed(entry, device_.emulated() ? 1 : 3);
   }
-  return timed(entry, entry.products);
+  entry.products = 1;
+  const auto rough = timed(entry, 1);
+  if (!rough) return rough;
+  entry.us = std::max(*rough, 0.5);
+  if (const Status prepared = prepare(entry); !prepared) return prepared.diags();
+  return timed(entry, 1);
+}
+
+// A GPU at its power limit lowers its clocks, by 15 % at some time in a search; behind a rest of
+// 40 ms it does not for 20 ms and more.
+void DeviceBench::rest(const Entry& entry) const {
+  constexpr double short_enough = 30, times = 30, most_us = 40'000;
+  if (device_.emulated() || entry.us <= short_enough) return;
+  const double us = std::min(times * entry.us * entry.products, most_us);
+  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us));
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

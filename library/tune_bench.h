@@ -4,6 +4,7 @@
 // second-level cache does not hold. Not installed.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -40,9 +41,9 @@ class DeviceBench : public TuneBench {
   struct Entry {
     std::vector<Step> steps;  // gemm(), and gemm_sum() of partial sums
     double us = 0;            // of a product, roughly
-    // Of short products: a graph of so many.
-    std::function<Status()> batch;
+    // So many products; of short ones a graph. 0: not measured yet.
     int products = 0;
+    std::function<Status()> batch;
   };
 
   DeviceBench(const Device& device, const kernels::Gemm& product, const GpuRow& gpu,
@@ -60,7 +61,10 @@ class DeviceBench : public TuneBench {
   Status launch(Entry& entry, std::size_t set);
   Status some(Entry& entry, int count);
   Status prepare(Entry& entry);
-  Result<double> timed(Entry& entry, int count);
+  Result<double> timed(Entry& entry, int batches);
+  void rest(const Entry& entry) const;
+  // Without memory for two, the first set is timed.
+  std::size_t timed_sets() const { return std::max<std::size_t>(sets_ - 1, 1); }
   std::uint64_t a(std::size_t set) const { return matrices_.address() + set * set_bytes_; }
   std::uint64_t b(std::size_t set) const { return a(set) + a_bytes_; }
   std::uint64_t c(std::size_t set) const { return b(set) + b_bytes_; }

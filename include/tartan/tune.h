@@ -31,7 +31,7 @@ struct TuneBudget {
 /// A candidate of a search.
 struct Trial {
   Gemm options;
-  double us = 0;  // a product's time, the median of the samples; 0: not measured
+  double us = 0;  // a product's time, the median of the samples behind the first; 0: not measured
   int samples = 0;
   Diags refused;  // why it was not measured; empty with us = 0: no time was left
 };
