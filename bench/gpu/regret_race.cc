@@ -238,10 +238,11 @@ double RegretRace::batch_us(Entry& entry, int batches) {
   return 1e6 * seconds(session_, entry.batch, batches) / entry.products;
 }
 
-// Idles for ten times as long as a sample takes, 40 ms at most: without that the power limit lowers
-// the clocks by 15 % at some time in a race, and who is measured after it has lost.
+// Idles for ten times as long as a sample of three batches takes, 40 ms at most: without that the
+// power limit lowers the clocks by 15 % at some time in a race, and who is measured after it has
+// lost.
 void RegretRace::rest(const Entry& entry) {
-  constexpr double times = 10, most_us = 40'000;
+  constexpr double times = 30, most_us = 40'000;
   const double us = times * entry.samples.front() * entry.products;
   std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(std::min(us, most_us)));
 }
