@@ -203,9 +203,12 @@ std::vector<Diags> DeviceBench::load(const std::vector<Gemm>& candidates, double
       else out[i] = entry.diags();
     }
   };
+  // More would share the cores, and all come to the driver when the time is over: it assembles one
+  // kernel while one thread compiles several. A container may have fewer cores than this says.
+  constexpr std::size_t most_threads = 8;
   std::vector<std::thread> threads;
   const std::size_t count =
-      std::min<std::size_t>(std::thread::hardware_concurrency(), candidates.size());
+      std::min({std::size_t{std::thread::hardware_concurrency()}, candidates.size(), most_threads});
   for (std::size_t i = 1; i < count; ++i) threads.emplace_back(load_some);
   load_some();
   for (std::thread& each : threads) each.join();

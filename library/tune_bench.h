@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// library/tune_bench.h - measures configurations of gemm() on a device: compiles them on all cores,
+// library/tune_bench.h - measures configurations of gemm() on a device: compiles them side by side,
 // loads them one after the other, and launches them back to back on sets of matrices that the
 // second-level cache does not hold. Not installed.
 #pragma once
