@@ -143,7 +143,8 @@ class Collector {
     }
   }
 
-  // Several waves whose rows would pad tall tiles more than its columns do.
+  // Several waves whose rows would pad tall tiles more than its columns do: on 128-byte lines, if
+  // 128 does not divide them.
   void by_lasting_swap() {
     constexpr int most = 512;
     const Gemm& of = options_;

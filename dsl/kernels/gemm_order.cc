@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "dsl/kernels/gemm_tiles.h"
+#include "dsl/kernels/integers.h"
+
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
@@ -28,7 +31,7 @@ struct Place {
   int row, column;
 };
 
-// The numbering of block_tile().
+// The numbering of block_tile(), which describes it in the kernel (dsl/schedule.cc).
 Place place_of(int cta, const TileGrid& tiles, int height) {
   const int of_group = height * tiles.columns, first = cta / of_group * height,
             within = cta % of_group, rows = std::min(height, tiles.rows - first);
@@ -55,9 +58,11 @@ std::int64_t read_by_neighbours(const TileGrid& tiles, int height) {
 }  // namespace
 
 TileGrid tile_grid(const kernels::Gemm& options) {
-  const Tile& tile = options.tile;
-  const int m = options.swap ? options.n : options.m, n = options.swap ? options.m : options.n;
-  return {(m + tile.m - 1) / tile.m, (n + tile.n - 1) / tile.n, tile.m, tile.n};
+  const kernels::Gemm of = kernels::detail::in_tiles(options);
+  const auto tiles = [](int size, int each) {
+    return static_cast<int>(kernels::quotient_up(size, each));
+  };
+  return {tiles(of.m, of.tile.m), tiles(of.n, of.tile.n), of.tile.m, of.tile.n};
 }
 
 int group_beside(const TileGrid& tiles, int usual) {

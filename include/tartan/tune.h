@@ -46,10 +46,10 @@ struct TuneResult {
 };
 
 /// Measures the cost model's best configurations of a product on a GPU: with the events of its
-/// stream, operands rotated through more than the second-level cache, launches back to back
-/// (short ones in a graph), partial sums together with their reduction. All results are compared
-/// with the first's bit for bit, on operands whose sums are exact: a difference is an error, and
-/// there is no winner.
+/// stream, random operands rotated through more than the second-level cache, launches back to back
+/// (short ones in a graph), the last candidates' behind a rest of up to 40 ms, partial sums
+/// together with their reduction. All results are compared with the first's bit for bit, on
+/// operands whose sums are exact: a difference is an error, and there is no winner.
 ///
 /// Diagnostics: sizes that are not constants, batches, types that tuned() does not choose for.
 /// Environment: the device is not a GPU, or its memory does not hold the product.

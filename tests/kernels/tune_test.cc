@@ -75,6 +75,16 @@ TEST(TuneSearch, TheSmallestMedianWins) {
   EXPECT_EQ(found->trials[3].us, 40);
 }
 
+TEST(TuneSearch, TheFirstSampleCountsAlone) {
+  // With it the first one's median would be 9.
+  Table table({{{8.5, 9, 9.3, 9, 9.3, 9, 9.3, 9, 9.3}}, {{9.1}}});
+  const auto found = searched(table);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->best, 1u);
+  EXPECT_EQ(found->trials[0].samples, 9);
+  EXPECT_NEAR(found->trials[0].us, 9.15, 1e-9);
+}
+
 TEST(TuneSearch, EqualOnesKeepTheModelsOrder) {
   Table table({{{11}}, {{10}}, {{10}}});
   EXPECT_EQ(searched(table)->best, 1u);
