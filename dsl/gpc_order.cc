@@ -23,8 +23,13 @@ struct Deal {
 
 }  // namespace
 
+bool ordered_by_gpc(Arch arch, int down, int across, std::int64_t count) {
+  const int size = down * across;
+  return arch.sm == 90 && (down == 1 || across == 1) && size >= 2 && size <= 8 &&
+         count * size <= multiprocessors;
+}
+
 Scalar beside_on_gpc(const Scalar& cluster, std::int64_t count, int size) {
-  if (size < 2 || size > 8 || count * size > multiprocessors) return cluster;
   const Deal deal(size);
   const int most_early = gpcs * deal.rounds, most_late = (gpcs - 1) * deal.rounds;
   const int dealt = std::min(static_cast<int>(count) - deal.first, most_early + most_late);

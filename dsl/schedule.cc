@@ -40,13 +40,12 @@ struct Tiles {
     return {of_tile, beside};
   }
   int cluster() const { return down * across; }
-  // The tile of a cluster, of which each has one. CTAs of a cluster in a line share one operand by
-  // multicast; what they read of the other, neighbours on their GPC read too.
+  // The tile of a cluster, of which each has one.
   Scalar of_cluster(const Scalar& number, const Target& target) const {
     const auto all = count().constant();
-    const bool line = down == 1 || across == 1;
-    return all && line && target.arch.sm == 90 ? detail::beside_on_gpc(number, *all, cluster())
-                                               : number;
+    return all && detail::ordered_by_gpc(target.arch, down, across, *all)
+               ? detail::beside_on_gpc(number, *all, cluster())
+               : number;
   }
 
  private:

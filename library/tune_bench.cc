@@ -131,7 +131,8 @@ Status DeviceBench::allocate() {
   if (!stream) return stream.diags();
   stream_ = std::move(*stream);
   auto all = device_.allocate(sets_ * set_bytes_);
-  while (!all && sets_ > 1) all = device_.allocate((sets_ /= 2) * set_bytes_);
+  while (!all && sets_ > 2)
+    all = device_.allocate((sets_ = std::max<std::size_t>(sets_ / 2, 2)) * set_bytes_);
   if (!all) return all.diags();
   matrices_ = std::move(*all);
   return allocate_extras();

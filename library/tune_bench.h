@@ -63,7 +63,7 @@ class DeviceBench : public TuneBench {
   Status prepare(Entry& entry);
   Result<double> timed(Entry& entry, int batches);
   void rest(const Entry& entry) const;
-  // Without memory for two, the first set is timed.
+  // On the emulator, which times nothing, the only one.
   std::size_t timed_sets() const { return std::max<std::size_t>(sets_ - 1, 1); }
   std::uint64_t a(std::size_t set) const { return matrices_.address() + set * set_bytes_; }
   std::uint64_t b(std::size_t set) const { return a(set) + a_bytes_; }

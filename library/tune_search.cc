@@ -25,9 +25,11 @@ double median(std::vector<double> values) {
 }
 
 // The first sample finds a cooler GPU than those of the rounds behind it: it counts alone.
-double time_of(const std::vector<double>& samples) {
-  return samples.size() == 1 ? samples[0] : median({samples.begin() + 1, samples.end()});
+std::vector<double> counted(const std::vector<double>& samples) {
+  return samples.size() == 1 ? samples : std::vector(samples.begin() + 1, samples.end());
 }
+
+double time_of(const std::vector<double>& samples) { return median(counted(samples)); }
 
 class Search {
  public:
@@ -88,8 +90,7 @@ class Search {
   void take(std::size_t i) {
     auto& samples = samples_[i];
     auto us = bench_.sample(i);
-    if (us && !samples.empty() &&
-        *us > outlier * *std::min_element(samples.begin(), samples.end())) {
+    if (us && !samples.empty() && *us > outlier * std::ranges::min(counted(samples))) {
       const auto again = bench_.sample(i);
       if (again) us = std::min(*us, *again);
     }

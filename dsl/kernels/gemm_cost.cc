@@ -7,6 +7,7 @@
 
 #include "dsl/configuration.h"
 #include "dsl/copy_loops.h"
+#include "dsl/gpc_order.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/partial_sums.h"
 #include "dsl/roles.h"
@@ -189,11 +190,12 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
                columns = tma ? std::min<double>(tile.n, n) : n / up(n, tile.n);
   const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
   stage_bytes = read * straddle;
-  // Those that block_tile() orders by GPC: it must know how many there are.
+  // block_tile() must know how many there are.
   const bool known = options.m && options.n;
-  const bool in_line = (options.cluster > 1) != (options.cluster_columns > 1) && known &&
-                       target.arch.sm == 90 && !options.persistent && apart == 1 &&
-                       ctas <= gpu.multiprocessors;
+  const int size = options.cluster * options.cluster_columns;
+  const bool in_line = known && !options.persistent && apart == 1 && ctas <= gpu.multiprocessors &&
+                       ordered_by_gpc(target.arch, options.cluster, options.cluster_columns,
+                                      static_cast<std::int64_t>(ctas) / size);
   own_bytes = std::min(own_rows(options, m, n, in_line) * line, read) * straddle;
   // Rows that begin within sectors take longer to come, too: a box's row has a fifth one.
   const double within = unit % sector_bytes ? 1 - double(unit) / line_bytes : 0;

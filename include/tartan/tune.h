@@ -52,7 +52,8 @@ struct TuneResult {
 /// operands whose sums are exact: a difference is an error, and there is no winner.
 ///
 /// Diagnostics: sizes that are not constants, batches, types that tuned() does not choose for.
-/// Environment: the device is not a GPU, or its memory does not hold the product.
+/// Environment: the device is not a GPU, or its memory does not hold the product twice: its numbers
+/// are compared on one set of matrices and timed on others.
 Result<TuneResult> tune(const Device& device, const Gemm& product, const TuneBudget& budget = {});
 
 /// What was measured on this GPU with this driver and this version of Tartan, else what the cost

@@ -99,6 +99,14 @@ TEST(TuneSearch, AnOutlierIsMeasuredAgain) {
   EXPECT_GT(table.samples[0], found->trials[0].samples);
 }
 
+TEST(TuneSearch, NoneIsAnOutlierOfTheFirstSample) {
+  Table table({{{8, 9.3}}, {{9.4}}});
+  const auto found = searched(table);
+  EXPECT_EQ(found->best, 0u);
+  EXPECT_EQ(found->trials[0].samples, 9);
+  EXPECT_EQ(table.samples[0], 10);  // only the second is measured again
+}
+
 TEST(TuneSearch, EndsWithTheBudget) {
   Table table({{{10}}, {{10.1}}, {{9}}, {{8}}});
   const auto found = searched(table, 0.35);
