@@ -7,6 +7,7 @@
 
 #include "dsl/copy_loops.h"
 #include "dsl/kernels/gemm_order.h"
+#include "dsl/kernels/gemm_stages.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/partial_sums.h"
 
@@ -24,7 +25,11 @@ int line_elements(const Gemm& options) { return 8 * line_bytes / bits(options.a)
 class Collector {
  public:
   Collector(const Gemm& options, const Target& target, const GpuRow& gpu, bool partial)
-      : options_(options), target_(target), gpu_(gpu), partial_(partial) {
+      : options_(options),
+        target_(target),
+        gpu_(gpu),
+        partial_(partial),
+        stages_(options, target, gpu) {
     Gemm produced = options;
     produced.producers = 4;
     by_boxes_ = by_tma(produced, target);
@@ -56,7 +61,7 @@ class Collector {
     Gemm each = swapped_tile(64, options_.m <= 8 ? 8 : few, 2);
     each.producers = 1;
     if (!by_wgmma(each, target_)) return;
-    for (const int stages : stage_counts(each)) {
+    for (const int stages : stages_.counts(each, tiles_of(each))) {
       each.stages = stages;
       if (runs(each, target_)) out_.push_back(each);
     }
@@ -91,7 +96,8 @@ class Collector {
         if (columns < 64 || across > gpu_.multiprocessors) break;
         const bool twice = unit > least && off_lines() && columns - rows < least;  // by `least` too
         if (columns > widest || twice) continue;
-        for (const int height : {128, 192, 256}) {
+        for (const int height : {64, 128, 192, 256}) {
+          if (height == 64 && !off_lines()) continue;
           const std::int64_t tiles = std::int64_t{across} * ((options_.n + height - 1) / height);
           if (tiles <= gpu_.multiprocessors && 4 * tiles >= 3 * gpu_.multiprocessors)
             swapped(height, columns, 1);
@@ -116,7 +122,7 @@ class Collector {
     if (height == 256 && columns > widest_of_tall()) return;
     Gemm each = swapped_tile(height, columns, lines);
     if (!by_wgmma(each, target_)) return;
-    const std::vector<int> counts = stage_counts(each);
+    const std::vector<int> counts = stages_.counts(each, tiles_of(each));
     for (const int stages : counts) {
       each.stages = stages;
       const std::int64_t tiles = each.tiles(each.m, each.n);
@@ -143,19 +149,21 @@ class Collector {
     }
   }
 
-  // Several waves whose rows would pad tall tiles more than its columns do: on 128-byte lines, if
-  // 128 does not divide them.
+  // Several waves whose rows would pad tall tiles more than its columns do, or few that fill the
+  // multiprocessors: 5248 x 1024 are 264 tiles of 160 x 128.
   void by_lasting_swap() {
     constexpr int most = 512;
     const Gemm& of = options_;
     if (of.m <= most || of.n == 0 || of.a_major != Major::row || of.batched) return;
-    if (of.splits != 1 || of.stream_blocks != 0 || (!off_lines() && of.m % 128 == 0)) return;
+    if (of.splits != 1 || of.stream_blocks != 0) return;
     for (const int height : {256, 192, 128})
       for (int columns = height == 128 ? 256 : 192; columns >= 128; columns -= 8) {
         const bool usual = off_lines() && columns % 16 == 0 && columns >= 144 && height != 128;
         if (!usual && !divide_evenly(columns, of.m)) continue;
         if (height == 256 && columns > widest_of_tall()) continue;
-        lasting(swapped_tile(height, columns, 1));
+        const Gemm each = swapped_tile(height, columns, 1);
+        const bool by_boxes = of.n * bits(of.c) % 128 == 0;  // the transpose of C
+        if (off_lines() || of.m % 128 != 0 || (in_few_waves(each) && by_boxes)) lasting(each);
       }
   }
 
@@ -168,8 +176,6 @@ class Collector {
     for (const Height& each : heights)
       for (int n = each.widest; n >= each.narrowest; n -= 8)
         for (const int lines : {1, 2}) {
-          // Off 128-byte lines reading padding takes long.
-          if (n % 16 != 0 && !(off_lines() && divide_evenly(n, options_.n))) continue;
           if (lines == 2 && (each.m > 128 || n > 128)) continue;
           if (each.m == 256 && n > widest_of_tall()) continue;
           // On lines, as many tiles of 128 rows are as fast, and on some GPUs 1.5 times as fast.
@@ -181,11 +187,25 @@ class Collector {
                              .k = lines * line_elements(options_),
                              .warps_m = each.warps,
                              .warps_n = 1};
+          if (n % 16 != 0 && !avoids_padding(tile)) continue;
           if (by_boxes_) shape(tile, 4);
           else
             for (const int producers : {4, 8})
               if (copies_quickly(tile, producers)) shape(tile, producers);
         }
+  }
+
+  // Off 128-byte lines reading padding takes long; on lines, in few waves of long sums.
+  bool avoids_padding(const Tile& tile) const {
+    Gemm each = options_;
+    each.tile = tile;
+    return divide_evenly(tile.n, options_.n) &&
+           (off_lines() || (has_long_sums(each) && in_few_waves(each)));
+  }
+
+  bool in_few_waves(const Gemm& each) const {
+    constexpr int most = 4;
+    return tiles_of(each) <= most * gpu_.multiprocessors;
   }
 
   // Whether tiles of `each` columns have as little padding as so many tiles can.
@@ -233,7 +253,7 @@ class Collector {
       if (!fits(tile) || wasteful(tile) || only_split(tile)) continue;
       Gemm each = of;
       each.tile = tile, each.producers = 4, each.persistent = true;
-      each.stages = stages_in_turn(each);
+      each.stages = stages_.in_turn(each);
       each.group = of.m <= 16 * tile.m ? 16 : 8;
       const bool several = each.tiles(of.m, of.n) > gpu_.multiprocessors;
       if (!several || !by_wgmma(each, target_) || !runs(each, target_)) continue;
@@ -241,13 +261,6 @@ class Collector {
       each.cluster = 2;
       if (options_.cluster == 1 && suits_cluster(each, target_, gpu_)) out_.push_back(each);
     }
-  }
-
-  // Two boxes of C for each warp, or one, where that leaves room for a fifth stage.
-  int stages_in_turn(const Gemm& each) const {
-    constexpr int boxes = 16 << 10, barriers = 1024, wanted = 5;
-    const int stage = stage_bytes(each), room = arch_->shared_bytes - barriers - boxes;
-    return std::max((room - boxes) / stage, std::min(room / stage, wanted));
   }
 
   // Producers that issue each copy themselves: more copies of an operand than a loop unrolls take
@@ -304,70 +317,25 @@ class Collector {
                        options_.stream_blocks == 0;
     return swaps && m > 64 && 2 * rows > 3 * m;
   }
-  // Whether rows of B begin off 128-byte lines.
-  bool off_lines() const {
-    const std::int64_t row = options_.b_major == Major::row ? options_.n : options_.k;
-    return row * bits(options_.a) / 8 % line_bytes != 0;
-  }
+  bool off_lines() const { return !begins_on_lines(options_); }
 
   void shape(Tile tile, int producers) {
     if (!fits(tile) || wasteful(tile) || (only_split(tile) && !(partial_ && off_lines()))) return;
     Gemm each = options_;
     each.tile = tile, each.producers = producers, each.persistent = false;
     lasting(each);
-    for (const int stages : stage_counts(each)) {
+    for (const int stages : stages_.counts(each, tiles_of(each))) {
       each.stages = stages;
       if (runs(each, target_)) schedules(each);
     }
   }
 
-  // As many stages as fit beside the staging memory of C; as many as leave room for a second CTA;
-  // of threads that copy, fewer: they issue every copy themselves.
-  std::vector<int> stage_counts(const Gemm& each) const {
-    const Tile& tile = each.tile;
-    if (!arch_) return {};
-    const int stage = stage_bytes(each),
-              c = each.producers ? tile.m * tile.n * bits(each.c) / 8 : 0,
-              room = room_beside_c(each), shared = gpu_.shared_bytes / 2 - c - 2 * barriers;
-    std::vector<int> out;
-    const auto add = [&](int count) {
-      if (count >= 2 && count * stage <= arch_->shared_bytes - barriers &&
-          std::find(out.begin(), out.end(), count) == out.end())
-        out.push_back(count);
-    };
-    if (!each.producers) {
-      // Warps of 64 rows spill beside bytes that they copy one by one into four.
-      const bool spills =
-          bits(each.a) == 8 && copied_bytes(options_) < 4 && tile.m >= 64 * tile.warps_m;
-      for (const int count : {3, spills ? 3 : 4, tile.m <= 32 ? 8 : 2}) add(count);
-      return out;
-    }
-    // CTAs of one tile stage C in them.
-    const bool one = off_lines() || tiles_of(each) <= gpu_.multiprocessors;
-    if (one && by_boxes_ && by_wgmma(each, target_))
-      add(std::min((arch_->shared_bytes - barriers) / stage, most_stages));
-    add(std::min(room / stage, most_stages));
-    add(std::min(std::min(shared, room) / stage, 5));
-    return out;
-  }
-
-  static constexpr int barriers = 2048, room_of_c = 32 << 10;  // bytes, at most
-  static constexpr int most_stages = 12;
-  static int stage_bytes(const Gemm& each) {
-    return (each.tile.m + each.tile.n) * each.tile.k * bits(each.a) / 8;
-  }
   static std::int64_t tiles_of(const Gemm& each) {
     return each.tiles(each.m ? each.m : 4096, each.n ? each.n : 4096);
   }
   static bool is_whole(const Gemm& each) {
     return each.splits == 1 && each.stream_blocks == 0 && each.cluster_splits == 1;
   }
-  // For stages, beside what stages C.
-  int room_beside_c(const Gemm& each) const {
-    const int c = each.producers ? each.tile.m * each.tile.n * bits(each.c) / 8 : 0;
-    return arch_->shared_bytes - std::min(c, room_of_c) - barriers;
-  }
-
   void schedules(const Gemm& each) {
     const std::int64_t tiles = tiles_of(each);
     if (!only_split(each.tile)) {
@@ -449,15 +417,11 @@ class Collector {
     else if (each.cluster_columns == 1) each.group = group_beside(tile_grid(each), usual);
   }
 
-  // CTAs of several tiles. C has memory of its own beside their stages: off lines, where that
-  // leaves few, for as little of it as a warp stores at a time.
+  // CTAs of several tiles.
   void lasting(Gemm each) {
-    constexpr int few = 4, least_of_c = 16 << 10;
     if (!is_whole(each) || !by_boxes_ || !by_wgmma(each, target_) || only_split(each.tile)) return;
     if (tiles_of(each) <= gpu_.multiprocessors) return;
-    const int stage = stage_bytes(each), room = room_beside_c(each),
-              by_one = off_lines() ? (room + room_of_c - least_of_c) / stage : 0;
-    each.stages = std::min(std::max(room / stage, std::min(by_one, few)), most_stages);
+    each.stages = stages_.lasting(each);
     each.persistent = true;
     each.group = is_tall(each.tile) && (each.swap ? each.n : each.m) > 16 * each.tile.m ? 8 : 16;
     if (each.stages < 2 || !runs(each, target_)) return;
@@ -481,6 +445,7 @@ class Collector {
   const Target& target_;
   const GpuRow& gpu_;
   const bool partial_;
+  const Stages stages_;
   bool by_boxes_ = false;    // TMA copies for producers
   bool warpgroups_ = false;  // wgmma
   const ArchRow* arch_ = nullptr;

@@ -186,8 +186,7 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const double off = (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1),
                straddle = 1 + ((tma ? c.straddle : c.copy_off) - 1) * off;
   // TMA reads whole tiles, some of it twice: any_rows_outside(). Threads read what is inside.
-  const double rows = tma ? std::min<double>(tile.m, m) : m / up(m, tile.m),
-               columns = tma ? std::min<double>(tile.n, n) : n / up(n, tile.n);
+  const double rows = tma ? tile.m : m / up(m, tile.m), columns = tma ? tile.n : n / up(n, tile.n);
   const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
   stage_bytes = read * straddle;
   // block_tile() must know how many there are.
@@ -375,6 +374,16 @@ bool by_tma(const Gemm& options, const Target& target) {
          whole(options.b_major == Major::row ? options.n : options.k);
 }
 
+bool begins_on_lines(const Gemm& options) {
+  const std::int64_t row = options.b_major == Major::row ? options.n : options.k;
+  return row * bits(options.a) / 8 % line_bytes == 0;
+}
+
+bool has_long_sums(const Gemm& options) {
+  constexpr int lines = 64;
+  return std::int64_t{options.k} * bits(options.a) / 8 >= lines * line_bytes;
+}
+
 int copied_bytes(const Gemm& options) {
   const int width = bits(options.a), k = leading(options.k, options.multiple);
   return std::max(std::gcd(k, 128 / width) * width / 8, 1);
@@ -420,8 +429,11 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
   out.multiprocessor = multiprocessor_cycles(options, work, gpu, c);
   if (options.tile.m == 256 && options.tile.warps_m == 8 && by_wgmma(options, target))
     out.multiprocessor *= c.tall;
-  if (options.cluster * options.cluster_columns > 1)
-    out.multiprocessor *= c.clusters, out.fixed += c.cluster_launch;
+  if (options.cluster * options.cluster_columns > 1) {
+    const bool lines = begins_on_lines(options);
+    out.multiprocessor *= lines ? c.clusters_on_lines : c.clusters;
+    out.fixed += lines ? c.launch_on_lines : c.cluster_launch;
+  }
   if (options.persistent && options.cluster > 1 && options.cluster_columns > 1)
     out.multiprocessor *= c.square;
   if (by_wgmma(options, target))

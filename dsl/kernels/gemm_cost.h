@@ -63,16 +63,18 @@ struct GemmConstants {
   double loop = 2.153;           // times that, of more words of an operand than are unrolled
   double few_wait = 60.14;       // the same of producers, whose batches are shorter
   double clusters = 0.9073;  // times the cycles of a multiprocessor whose CTAs share what they read
-  double square = 1.03;      // the same of persistent CTAs that share both operands
-  double tall = 1.02;        // the same of tiles of 256 rows, whose warpgroups have 128 each
-  double cluster_launch = 837.1;  // of a launch in clusters that share what they read
-  double cluster_sum = 995.8;     // of a launch in clusters that divide k, and the sum over them
-  double cluster_part = 43;       // of that, for each part of k
-  double cluster_bytes = 5.776;   // of accumulators per cycle, in that sum
-  double memory_share = 1.955;    // of the bandwidth of memory; above 1 as that of the cache is
-  double cache_share = 2.401;     // of the cache's; above 1, since limits that act together add up
-  double reuse = 0.2764;          // of the second-level cache, that keeps operands
-  double pieces = 2.075;          // times reading memory, by launches whose CTAs divide k
+  double clusters_on_lines = 0.97;  // the same where rows begin on lines
+  double square = 1.03;             // the same of persistent CTAs that share both operands
+  double tall = 1.02;               // the same of tiles of 256 rows, whose warpgroups have 128 each
+  double cluster_launch = 837.1;    // of a launch in clusters that share what they read
+  double launch_on_lines = 1674;    // the same where rows begin on lines
+  double cluster_sum = 995.8;       // of a launch in clusters that divide k, and the sum over them
+  double cluster_part = 43;         // of that, for each part of k
+  double cluster_bytes = 5.776;     // of accumulators per cycle, in that sum
+  double memory_share = 1.955;      // of the bandwidth of memory; above 1 as that of the cache is
+  double cache_share = 2.401;  // of the cache's; above 1, since limits that act together add up
+  double reuse = 0.2764;       // of the second-level cache, that keeps operands
+  double pieces = 2.075;       // times reading memory, by launches whose CTAs divide k
 };
 const GemmConstants& gemm_constants();
 
@@ -91,6 +93,10 @@ GemmCost direct_cost(const kernels::Gemm& options, const GpuRow& gpu, const Gemm
 /// How the kernel multiplies and copies.
 bool by_wgmma(const kernels::Gemm& options, const Target& target);
 bool by_tma(const kernels::Gemm& options, const Target& target);
+/// Whether all rows of B begin on 128-byte lines.
+bool begins_on_lines(const kernels::Gemm& options);
+/// Whether an element of C is a sum over at least 64 of such lines.
+bool has_long_sums(const kernels::Gemm& options);
 /// Bytes of an access of threads that copy: of the divisor's size, at least an element.
 int copied_bytes(const kernels::Gemm& options);
 /// Bytes of shared memory of a CTA, without what stages C; a bound for what that may add is 2 KB.

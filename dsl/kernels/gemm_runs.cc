@@ -12,8 +12,6 @@ using kernels::Gemm;
 
 namespace {
 
-constexpr int line_bytes = 128;  // of a row of a stage's panel
-
 // Registers of consumers beside their accumulators, see register_budget.cc.
 constexpr int beside_wgmma = 26, beside_waits = 20;
 // Of threads that also hold fragments of mma.sync and addresses.
@@ -23,9 +21,6 @@ constexpr int beside_fragments = 56;
 
 bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu) {
   if (options.swap) return suits_cluster(kernels::detail::in_tiles(options), target, gpu);
-  const auto straddles = [&](int elements) {
-    return std::int64_t{elements} * bits(options.a) / 8 % line_bytes != 0;
-  };
   if (!by_tma(options, target) || options.m <= (options.cluster - 1) * options.tile.m ||
       options.n <= (options.cluster_columns - 1) * options.tile.n)
     return false;
@@ -33,13 +28,16 @@ bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu)
   if (options.b_major == Major::row ? options.tile.n % (8 * options.cluster) != 0
                                     : options.tile.n < 8 * options.cluster)
     return false;
-  // Clusters of more CTAs are few, and persistent ones leave multiprocessors idle.
+  // Clusters of more CTAs are few, and persistent ones leave multiprocessors idle. On lines, where
+  // neighbours ask the cache for the same lines at the same time, pairs share too little, and a
+  // launch in clusters costs more than short sums gain, or those of bytes.
   const int longest = std::max(options.cluster, options.cluster_columns);
   const bool at_once =
       !options.persistent &&
       options.tiles(options.m, options.n) * std::int64_t{options.splits} <= gpu.multiprocessors;
-  return straddles(options.b_major == Major::row ? options.n : options.k) &&
-         (longest == 2 || at_once);
+  if (begins_on_lines(options))
+    return at_once && longest == 4 && has_long_sums(options) && bits(options.a) > 8;
+  return at_once || longest == 2;
 }
 
 bool runs(const Gemm& options, const Target& target) {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/kernels/gemm_stages.h - how many stages of a tile fit into shared memory. Not installed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dsl/kernels/gpus.h"
+#include "tartan/dsl/kernels/gemm.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// Of the configurations of one product.
+class Stages {
+ public:
+  Stages(const kernels::Gemm& product, const Target& target, const GpuRow& gpu);
+
+  /// Of CTAs of one tile, of so many: as many stages as fit beside what stages C; as many as leave
+  /// room for a second CTA; of threads that copy, fewer, since they issue every copy themselves.
+  std::vector<int> counts(const kernels::Gemm& each, std::int64_t tiles) const;
+  /// Of CTAs of several tiles. C has memory of its own beside their stages: off 128-byte lines,
+  /// where that leaves few, for as little of it as a warp stores at a time.
+  int lasting(const kernels::Gemm& each) const;
+  /// Of warpgroups in turn: beside two boxes of C for each warp, or one, where that leaves room for
+  /// a fifth stage.
+  int in_turn(const kernels::Gemm& each) const;
+
+ private:
+  int beside_c(const kernels::Gemm& each) const;
+
+  const kernels::Gemm& product_;
+  const Target& target_;
+  const GpuRow& gpu_;
+  const int shared_;      // bytes of a CTA
+  const bool off_lines_;  // rows of B begin off 128-byte lines
+};
+
+}  // namespace tartan::inline TARTAN_ABI::detail
