@@ -29,7 +29,7 @@ std::vector<Candidate> ranked(const kernels::Gemm& options, const Target& target
                               const GemmConstants& constants = gemm_constants());
 
 /// Whether CTAs of a cluster can share the columns' operand (B; with swap, A) and the rows', and
-/// that can pay: where rows straddle lines, and the cache is what limits.
+/// that can pay: where the cache limits, since rows straddle lines or one wave reads them at once.
 bool suits_cluster(const kernels::Gemm& options, const Target& target, const GpuRow& gpu);
 
 /// Whether the kernel compiles and its threads have registers for it.

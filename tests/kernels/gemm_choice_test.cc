@@ -98,10 +98,15 @@ TEST(GemmChoice, KnownMistakes) {
   // Few rows and much of B: producers, many tiles on the way.
   EXPECT_GT(chosen(32, 4096, 14336, bf16).producers, 0);
   EXPECT_GE(chosen(32, 4096, 14336, bf16).stages, 5);
-  // Clusters only where rows begin off 128-byte lines.
-  EXPECT_EQ(chosen(512, 5120, 5120, bf16).cluster, 1);
+  // Clusters on 128-byte lines only of long sums of 16 bits, in one wave that reads much.
+  const auto cluster = [](const Gemm& of) { return of.cluster * of.cluster_columns; };
+  EXPECT_EQ(cluster(chosen(512, 5120, 5120, bf16)), 1);
+  EXPECT_GE(cluster(chosen(896, 896, 5888, bf16)), 4);
+  EXPECT_EQ(cluster(chosen(640, 1536, 2560, f16)), 1);
+  EXPECT_EQ(cluster(chosen(256, 3712, 12160, Type::s8)), 1);
+  EXPECT_EQ(cluster(chosen(1536, 5760, 14080, bf16)), 1);
   const Gemm off_lines = chosen(3432, 7424, 3736, f16);
-  EXPECT_GT(off_lines.cluster * off_lines.cluster_columns, 1);
+  EXPECT_GT(cluster(off_lines), 1);
   // Threads that copy element by element: all of them, and no persistent CTAs.
   for (const auto& [m, n, k] : {Sizes{6154, 8271, 1517}, {1757, 688, 9077}}) {
     EXPECT_EQ(chosen(m, n, k, bf16).producers, 0) << m;
@@ -145,6 +150,20 @@ TEST(GemmChoice, KnownMistakes) {
   EXPECT_LE(chosen(1536, 896, 4736, Type::e4m3).group, 4);
   EXPECT_LE(chosen(1280, 896, 5376, f16).group, 4);
   EXPECT_EQ(chosen(4096, 4096, 4096, bf16).group, 16);
+  // Two waves that transposes of 160 x 128 fill; not if lanes store those, nor in many waves.
+  const Gemm two_waves = chosen(5248, 1024, 3840, f16);
+  EXPECT_TRUE(two_waves.swap && two_waves.persistent);
+  EXPECT_EQ(two_waves.tile.m, 128);
+  EXPECT_EQ(two_waves.tile.n, 160);
+  EXPECT_FALSE(chosen(4096, 4098, 4096, f16).swap);
+  EXPECT_EQ(chosen(8192, 8192, 8192, bf16).tile.n, 256);
+  // Tiles of 64 rows in one wave, off lines.
+  const Gemm one_wave = chosen(1320, 568, 1384, bf16);
+  EXPECT_TRUE(one_wave.swap && !one_wave.persistent);
+  EXPECT_EQ(one_wave.tile.m, 64);
+  // Of few rows TMA reads the whole tile.
+  EXPECT_EQ(chosen(3, 13992, 9272, bf16).tile.n, 8);
+  EXPECT_TRUE(chosen(40, 1752, 792, bf16).swap || cluster(chosen(40, 1752, 792, bf16)) > 1);
   // A short wave of wide tiles: 5120 columns are 32 of 160, 128 tiles.
   EXPECT_EQ(chosen(512, 5120, 5120, bf16).tile.n, 160);
 }
