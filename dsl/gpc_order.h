@@ -11,9 +11,9 @@
 namespace tartan::inline TARTAN_ABI::detail {
 
 /// Whether block_tile() orders `count` clusters of `down` x `across` CTAs by GPC: those in a line,
-/// which share one operand by multicast, where all run at the same time on sm_90. A GPC reads a line
-/// from the second-level cache once for all of its CTAs that ask for it at the same time (not by
-/// multicast), but clusters go to the GPCs in turn.
+/// which share one operand by multicast, where all run at the same time on sm_90. A GPC reads a
+/// line from the second-level cache once for all of its CTAs that ask for it at the same time (not
+/// by multicast), but clusters go to the GPCs in turn.
 bool ordered_by_gpc(Arch arch, int down, int across, std::int64_t count);
 
 /// The number of the tile that a cluster of `size` CTAs takes, of `count` that are ordered so: a

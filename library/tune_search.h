@@ -34,8 +34,8 @@ struct SearchResult {
 
 /// Each candidate is compared with the first and measured once; then those near the best again,
 /// until one is left or the time is over. A sample far above the candidate's best so far is taken
-/// again. The smallest median wins, where there are more without the first sample; of equal ones the
-/// first.
+/// again. The smallest median wins, where there are more without the first sample; of equal ones
+/// the first.
 Result<SearchResult> search(TuneBench& bench, const std::vector<kernels::Gemm>& candidates,
                             double seconds);
 
