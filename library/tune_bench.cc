@@ -12,6 +12,7 @@
 #include <new>
 #include <thread>
 
+#include "library/rest.h"
 #include "runtime/device_access.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -373,8 +374,10 @@ Result<double> DeviceBench::timed(Entry& entry, int batches) {
 Result<double> DeviceBench::sample(std::size_t candidate) {
   Entry& entry = entries_[candidate];
   if (entry.products > 0) {
-    rest(entry);
-    return timed(entry, device_.emulated() ? 1 : 3);
+    if (device_.emulated()) return timed(entry, 1);
+    constexpr double too_short_us = 30;  // of a product, to reach the power limit
+    if (entry.us > too_short_us) rest_before(entry.us * entry.products);
+    return timed(entry, 3);
   }
   entry.products = 1;
   const auto rough = timed(entry, 1);
@@ -382,15 +385,6 @@ Result<double> DeviceBench::sample(std::size_t candidate) {
   entry.us = std::max(*rough, 0.5);
   if (const Status prepared = prepare(entry); !prepared) return prepared.diags();
   return timed(entry, 1);
-}
-
-// A GPU at its power limit lowers its clocks, by 15 % at some time in a search; behind a rest of
-// 40 ms it does not for 20 ms and more.
-void DeviceBench::rest(const Entry& entry) const {
-  constexpr double short_enough = 30, times = 30, most_us = 40'000;
-  if (device_.emulated() || entry.us <= short_enough) return;
-  const double us = std::min(times * entry.us * entry.products, most_us);
-  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(us));
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -62,7 +62,6 @@ class DeviceBench : public TuneBench {
   Status some(Entry& entry, int count);
   Status prepare(Entry& entry);
   Result<double> timed(Entry& entry, int batches);
-  void rest(const Entry& entry) const;
   // On the emulator, which times nothing, the only one.
   std::size_t timed_sets() const { return std::max<std::size_t>(sets_ - 1, 1); }
   std::uint64_t a(std::size_t set) const { return matrices_.address() + set * set_bytes_; }

@@ -2,13 +2,12 @@
 #include "bench/gpu/regret_race.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <random>
-#include <thread>
 
 #include "bench/gpu/figures.h"
+#include "library/rest.h"
 #include "tartan/launch.h"
 
 namespace gpu {
@@ -238,15 +237,6 @@ double RegretRace::batch_us(Entry& entry, int batches) {
   return 1e6 * seconds(session_, entry.batch, batches) / entry.products;
 }
 
-// Idles for ten times as long as a sample of three batches takes, 40 ms at most: without that the
-// power limit lowers the clocks by 15 % at some time in a race, and who is measured after it has
-// lost.
-void RegretRace::rest(const Entry& entry) {
-  constexpr double times = 30, most_us = 40'000;
-  const double us = times * entry.samples.front() * entry.products;
-  std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(std::min(us, most_us)));
-}
-
 // The libraries and the best configurations, in shuffled rounds.
 void RegretRace::race() {
   std::vector<Entry*> ours, order;
@@ -272,7 +262,7 @@ void RegretRace::race() {
   for (int round = 0; round < options_.rounds; ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (Entry* each : order) {
-      rest(*each);
+      tartan::detail::rest_before(each->samples.front() * each->products);
       each->batch();
       each->samples.push_back(batch_us(*each, 2));
     }

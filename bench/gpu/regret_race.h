@@ -89,7 +89,6 @@ class RegretRace {
   bool starts(Entry& entry);
   void prepare(Entry& entry, double rough);
   double batch_us(Entry& entry, int batches);
-  static void rest(const Entry& entry);
   void race();
   Operands operands(std::size_t set) const;
   std::vector<std::uint8_t> sampled();
