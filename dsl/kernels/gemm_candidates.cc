@@ -35,7 +35,6 @@ class Collector {
     by_boxes_ = by_tma(produced, target);
     // Producers that copy element by element take twice as long as all threads, or longer.
     warpgroups_ = target.arch.text() == "sm_90a" && (by_boxes_ || copied_bytes(options) >= 4);
-    arch_ = find_arch(target.arch);
   }
 
   std::vector<Gemm> all() {
@@ -383,7 +382,7 @@ class Collector {
     constexpr int barriers = 512;  // bytes, at most
     const std::int64_t whole = std::int64_t{4} * each.tile.m * each.tile.n;
     const auto fits = [&] {
-      return runs(each, target_) && shared_bytes(each) + barriers <= arch_->shared_bytes;
+      return runs(each, target_) && shared_bytes(each) + barriers <= stages_.shared();
     };
     for (const bool at_once : {false, true})
       for (each.stages = stages; each.stages >= fewest; --each.stages)
@@ -448,7 +447,6 @@ class Collector {
   const Stages stages_;
   bool by_boxes_ = false;    // TMA copies for producers
   bool warpgroups_ = false;  // wgmma
-  const ArchRow* arch_ = nullptr;
   std::vector<Gemm> out_;
 };
 

@@ -24,6 +24,8 @@ class Stages {
   /// Of warpgroups in turn: beside two boxes of C for each warp, or one, where that leaves room for
   /// a fifth stage.
   int in_turn(const kernels::Gemm& each) const;
+  /// Bytes of shared memory of a CTA.
+  int shared() const { return shared_; }
 
  private:
   int beside_c(const kernels::Gemm& each) const;
@@ -31,7 +33,7 @@ class Stages {
   const kernels::Gemm& product_;
   const Target& target_;
   const GpuRow& gpu_;
-  const int shared_;      // bytes of a CTA
+  const int shared_;
   const bool off_lines_;  // rows of B begin off 128-byte lines
 };
 
