@@ -28,8 +28,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 // Sanitizers must end in abort(), so that on_signal() can save the input.
-extern "C" const char* __asan_default_options() { return "abort_on_error=1"; }
-extern "C" const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrace=1"; }
+extern "C" const char* __asan_default_options() { return "abort_on_error=1:handle_sigill=1"; }
 
 namespace {
 
