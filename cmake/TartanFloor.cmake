@@ -23,7 +23,7 @@ if(TARTAN_SANITIZE STREQUAL "thread")
   target_link_options(tartan_options INTERFACE -fsanitize=thread)
 elseif(TARTAN_SANITIZE)
   # Undefined behaviour is an illegal instruction, which the address sanitizer reports with its line. To describe it takes a datum for each
-  # check, with pointers that the loader fills: three million of them, half a second of each test's start.
+  # check, with pointers that the loader fills: three million of them, half a second or more of each test's start. vptr cannot do without.
   target_compile_options(tartan_watched INTERFACE -g1 -UNDEBUG -fsanitize=address,undefined -fno-sanitize=vptr
                                                   -fsanitize-undefined-trap-on-error -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # these stop constant expressions from comparing pointers; the address sanitizer sees null too
