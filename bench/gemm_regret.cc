@@ -338,7 +338,8 @@ const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTAN
                       CONSTANT(store_swapped), CONSTANT(wgmma_alone),    CONSTANT(wgmma_behind),
                       CONSTANT(apart),         CONSTANT(fill_off),       CONSTANT(copy_off),
                       CONSTANT(apart_copied),  CONSTANT(store_parts),    CONSTANT(turn),
-                      CONSTANT(turn_convert),  CONSTANT(direct),         CONSTANT(square)};
+                      CONSTANT(turn_convert),  CONSTANT(direct),         CONSTANT(square),
+                      CONSTANT(tall),          CONSTANT(wave_of_four),   CONSTANT(launch_on_lines)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.

@@ -45,8 +45,8 @@ std::string kind_of(const kernels::Gemm& each, const Target& target) {
   if (each.cluster_splits > 1)
     return fmt::format("cluster splits {}{}", each.cluster_splits, each.swap ? ", swap" : "");
   const bool wgmma = tartan::detail::by_wgmma(each, target);
-  return fmt::format("{} {} {}x{}", wgmma ? "wgmma" : "mma.sync", each.swap, each.cluster,
-                     each.cluster_columns);
+  return fmt::format("{} {} {}x{} {}", wgmma ? "wgmma" : "mma.sync", each.swap, each.cluster,
+                     each.cluster_columns, each.tile.products);
 }
 
 // The best of the model's candidates, one of each tile, kind and number of splits, at most a third

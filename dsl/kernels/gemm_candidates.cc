@@ -243,23 +243,35 @@ class Collector {
     if (of.k * bits(of.a) / 8 % sector != 0) return;
     // Beside wider tiles, epilogues have too few registers for what they read.
     if (reads_matrices() && of.epilogue.row_scales) return;
-    const int widest = reads_matrices() || reads_vectors() ? 112 : 208;
     if (of.k < 1 || of.k > longest * 8 / bits(of.a)) return;
     if (of.m < 1 || of.n < 1 || of.splits != 1 || of.stream_blocks != 0) return;
-    for (int n = widest; n >= narrowest; n -= 16) {
-      const Tile tile{
-          .m = 128, .n = n, .k = line_elements(of), .warps_m = 4, .warps_n = 1, .products = 2};
-      if (!fits(tile) || wasteful(tile) || only_split(tile)) continue;
-      Gemm each = of;
-      each.tile = tile, each.producers = 4, each.persistent = true;
-      each.stages = stages_.in_turn(each);
-      each.group = of.m <= 16 * tile.m ? 16 : 8;
-      const bool several = each.tiles(of.m, of.n) > gpu_.multiprocessors;
-      if (!several || !by_wgmma(each, target_) || !runs(each, target_)) continue;
-      out_.push_back(each);
-      each.cluster = 2;
-      if (options_.cluster == 1 && suits_cluster(each, target_, gpu_)) out_.push_back(each);
-    }
+    const int widest = reads_matrices() || reads_vectors() ? 112 : 208;  // of 128 rows
+    // Only elements of 16 bits are transposed in shared memory.
+    const bool swaps = of.a_major == Major::row && !of.batched && bits(of.c) == 16;
+    for (const int height : {128, 192})
+      for (int columns = widest * 128 / height / 8 * 8; columns >= narrowest; columns -= 8) {
+        if (columns % 16 == 0) in_turn(height, columns, false);
+        if (swaps && divide_evenly(columns, of.m)) in_turn(height, columns, true);
+      }
+  }
+
+  void in_turn(int height, int columns, bool swap) {
+    Gemm each = options_;
+    each.tile = {.m = height,
+                 .n = columns,
+                 .k = line_elements(options_),
+                 .warps_m = 4,
+                 .warps_n = 1,
+                 .products = 2};
+    if (!swap && (!fits(each.tile) || wasteful(each.tile) || only_split(each.tile))) return;
+    each.swap = swap, each.producers = 4, each.persistent = true;
+    each.stages = stages_.in_turn(each);
+    each.group = (swap ? each.n : each.m) <= 16 * height ? 16 : 8;
+    const bool several = each.tiles(each.m, each.n) > gpu_.multiprocessors;
+    if (!several || !by_wgmma(each, target_) || !runs(each, target_)) return;
+    out_.push_back(each);
+    each.cluster = 2;
+    if (options_.cluster == 1 && suits_cluster(each, target_, gpu_)) out_.push_back(each);
   }
 
   // Producers that issue each copy themselves: more copies of an operand than a loop unrolls take

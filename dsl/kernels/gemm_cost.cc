@@ -295,7 +295,8 @@ double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow
     left -= rounds * now;
     waves += rounds;
   }
-  return out + std::max(waves - 1, 0.0) * c.wave;
+  const bool four = options.cluster * options.cluster_columns >= 4;
+  return out + std::max(waves - 1, 0.0) * (four ? c.wave_of_four : c.wave);
 }
 
 // Bytes from memory: operands once, and again where the cache does not keep them.

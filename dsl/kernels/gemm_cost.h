@@ -33,6 +33,7 @@ struct GemmConstants {
   double store_parts = 23.63;    // the same of partial sums
   double between = 158.1;        // of a persistent CTA, between two tiles
   double wave = 107.5;           // of CTAs that follow others on a multiprocessor
+  double wave_of_four = 3000;    // the same of clusters of four, which wait until as many are free
   double turn = 80.53;           // of a tile of warpgroups in turn, until the next one multiplies
   double turn_convert = 1.827;   // of each accumulator, where one warpgroup at a time converts
   double wgmma_wait = 7.536;     // of a k-tile: a warpgroup that waits for its own products
@@ -62,7 +63,7 @@ struct GemmConstants {
   double element_wait = 12.29;   // the same for elements, in batches
   double loop = 2.153;           // times that, of more words of an operand than are unrolled
   double few_wait = 60.14;       // the same of producers, whose batches are shorter
-  double clusters = 0.9073;  // times the cycles of a multiprocessor whose CTAs share what they read
+  double clusters = 0.9073;      // times the cycles of CTAs that share what they read
   double clusters_on_lines = 0.97;  // the same where rows begin on lines
   double square = 1.03;             // the same of persistent CTAs that share both operands
   double tall = 1.02;               // the same of tiles of 256 rows, whose warpgroups have 128 each

@@ -136,6 +136,15 @@ TEST(GemmChoice, KnownMistakes) {
   // Nor where rows begin within sectors of 32 bytes.
   EXPECT_EQ(chosen(7000, 3000, 672, bf16).tile.products, 2);
   EXPECT_EQ(chosen(6104, 8672, 592, Type::e4m3).tile.products, 1);
+  // In turn: tiles of 192 rows, and of transposes whose columns divide the rows evenly; not where
+  // lanes would store those.
+  EXPECT_EQ(chosen(552, 9656, 1152, f16).tile.m, 192);
+  EXPECT_EQ(chosen(552, 9656, 1152, f16).tile.products, 2);
+  const Gemm transposes = chosen(2328, 11920, 1216, bf16);
+  EXPECT_TRUE(transposes.swap && transposes.tile.products == 2);
+  EXPECT_FALSE(chosen(6768, 1296, 576, Type::s8).swap);
+  // Of several waves, no clusters of four CTAs that end with their tile.
+  EXPECT_TRUE(chosen(7104, 936, 912, f16).persistent);
   EXPECT_EQ(chosen(16, 8192, 8192, bf16).tile.n, 16);
   EXPECT_GT(chosen(14, 512, 7936, bf16).cluster_splits, 1);
   // Rows that begin off 128-byte lines, in less than a wave of tiles: clusters share what they
