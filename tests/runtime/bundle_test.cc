@@ -190,8 +190,8 @@ TEST(Bundle, LoadsTheBestThroughTheDriver) {
   Diags none;
   ASSERT_TRUE(with_cubins && load(*device, *with_cubins, "x", &none));
   EXPECT_TRUE(none.empty());
-  EXPECT_EQ(fake.loaded, "scale other gemm");  // the double's name for machine code
-  fake.machine_code_failure = 209;             // CUDA_ERROR_NO_BINARY_FOR_GPU
+  EXPECT_EQ(fake.loaded, machine_code_kernels);
+  fake.machine_code_failure = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU
   Diags warnings;
   const auto compiled = load(*device, *with_cubins, "x", &warnings);
   fake.machine_code_failure = 0;

@@ -198,7 +198,7 @@ int cuModuleLoadDataEx(void** module, const void* text, unsigned count, int* opt
                                         "ELF",
                                         4) == 0;
   if (machine_code && state().machine_code_failure) return state().machine_code_failure;
-  state().loaded = machine_code ? "scale other gemm" : static_cast<const char*>(text);
+  state().loaded = machine_code ? machine_code_kernels : static_cast<const char*>(text);
   ++state().modules;
   *module = &module_tag;
   return 0;

@@ -29,6 +29,9 @@ struct FakeLaunch {
   bool cooperative = false, programmatic = false;
 };
 
+/// The kernels that any machine code has, for the double.
+inline constexpr const char* machine_code_kernels = "scale other gemm gemm_sum";
+
 struct FakeCuda {
   // Settings.
   int driver_version = 13000;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "dsl/kernels/gpus.h"
 #include "library/tune_bench.h"
 #include "tests/runtime/cuda_double.h"
+#include "tests/runtime/double_cubin.h"
 #include "tests/runtime/temporary_cache.h"
 
 namespace tartan {
@@ -51,6 +53,34 @@ TEST_F(TuneDriver, ThreadsThatWaitedTooLongGiveUp) {
   int late = 0;
   for (const Diags& each : wrong) late += each.text().find("no time was left") != std::string::npos;
   EXPECT_EQ(late, 5);
+}
+
+// The deadline passes while the driver assembles split-K: the kernel that adds its parts is
+// assembled as well.
+TEST_F(TuneDriver, WhatWasBegunIsLoadedWhole) {
+  fake.cubin = test::double_cubin("gemm gemm_sum  ");
+  const test::TemporaryCache cache;
+  const Gemm whole{.m = 64, .n = 64, .k = 256, .a = bf16, .b = bf16, .c = bf16};
+  Gemm split = whole;
+  split.splits = 2;
+  const Cache kept = cache.open();
+  for (const Gemm& each : {whole, split})
+    ASSERT_TRUE(compile(kernels::gemm(each), device->arch(), kept));
+  auto bench = detail::DeviceBench::make(*device, whole, *detail::find_gpu(device->arch()), kept);
+  ASSERT_TRUE(bench) << bench.diags().text();
+
+  constexpr double deadline = 1;
+  std::atomic<int> kernels = 0;
+  fake.waits = [&](const std::string& entry) {
+    if (entry != "cuLinkCreate" || ++kernels != 2) return;
+    while ((*bench)->seconds() < deadline + 0.1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  const auto wrong = (*bench)->load({whole, split}, deadline);
+  fake.waits = nullptr;
+  ASSERT_EQ(wrong.size(), 2u);
+  for (const Diags& each : wrong) EXPECT_TRUE(each.ok() && each.text().empty()) << each.text();
+  EXPECT_EQ(kernels, 3);
 }
 
 }  // namespace
