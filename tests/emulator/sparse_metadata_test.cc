@@ -15,7 +15,7 @@ struct Product {
   Checks checks = Checks::all;
 };
 
-KernelRun run(const Product& product) {
+KernelRun loaded(const Product& product) {
   const std::string body =
       "mov.f32 f1, 0f00000000;\nmov.b32 r4, 0;\n" + product.metadata +
       fmt::format(
@@ -24,8 +24,12 @@ KernelRun run(const Product& product) {
           product.variant, product.shape, product.type, product.selector);
   DeviceOptions options;
   options.checks = product.checks;
-  KernelRun out = run_body(body, {.grid = {1}, .block = {32}}, 1024, options);
-  EXPECT_EQ(out.complaint, "") << body;
+  return run_body(body, {.grid = {1}, .block = {32}}, 1024, options);
+}
+
+KernelRun run(const Product& product) {
+  KernelRun out = loaded(product);
+  EXPECT_EQ(out.complaint, "") << product.metadata;
   return out;
 }
 
@@ -50,6 +54,17 @@ TEST(SparseMetadata, IllegalCodes) {
   EXPECT_EQ(found({.metadata = all(0x44444444) + "setp.eq.u32 p, r0, 6;\n@p mov.b32 r5, 0;\n",
                    .selector = 2}),
             "sparse-metadata");
+}
+
+TEST(SparseMetadata, Selectors) {
+  const std::string codes = all(0x44444444);
+  for (const int illegal : {-1, 4, 132224})
+    EXPECT_NE(loaded({.metadata = codes, .selector = illegal}).complaint.find("0 to 3"),
+              std::string::npos)
+        << illegal;
+  EXPECT_NE(loaded({.shape = "m16n8k8", .type = "tf32", .metadata = codes, .selector = 4})
+                .complaint.find("0 to 3"),
+            std::string::npos);
 }
 
 TEST(SparseMetadata, LegalCodes) {

@@ -185,6 +185,8 @@ class Decoder {
   Program& program() { return program_; }
   /// The integer value of a constant operand.
   std::optional<std::int64_t> integer(const ptx::Operand& operand) const;
+  /// The same of a matrix instruction's operand, in the range of its row; 0 after an error.
+  int immediate(const ptx::Operand& operand, const isa::OperandSpec& spec);
   /// The variable of that name, as seen from here.
   std::optional<Symbol> symbol(std::string_view name);
   /// The module's variables of an opaque type: ".texref", ".samplerref" or ".surfref".

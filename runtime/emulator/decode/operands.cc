@@ -316,6 +316,17 @@ std::optional<std::int64_t> Decoder::integer(const ptx::Operand& operand) const 
   return static_cast<std::int64_t>(operand.value);
 }
 
+int Decoder::immediate(const ptx::Operand& operand, const isa::OperandSpec& spec) {
+  const auto value = integer(operand);
+  const bool legal =
+      value && *value >= spec.low && *value <= spec.high && !(spec.low == -1 && *value == 0);
+  if (!legal)
+    error("immediate-range"_rule,
+          fmt::format("operand {} of {} requires an immediate {} {} {}", isa::name(spec.role),
+                      spelling.text(), spec.low, spec.low == -1 ? "or" : "to", spec.high));
+  return legal ? static_cast<int>(*value) : 0;
+}
+
 void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
   op.window = window;
   if (operand.kind != ptx::OperandKind::Address || operand.count == 0)

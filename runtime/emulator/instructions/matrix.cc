@@ -384,11 +384,6 @@ std::uint32_t default_stride(const isa::Form& form) {
 bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec,
                   MatrixOperation& m, Op& op) {
   using isa::Role;
-  const auto number = [&](const ptx::Operand& from, int& to) {
-    const auto value = d.integer(from);
-    if (value) to = static_cast<int>(*value);
-    else d.unsupported(fmt::format("operand {} is not a number", name(spec.role)));
-  };
   switch (spec.role) {
     case Role::d: m.d = d.fragment(operand, spec, true); break;
     case Role::a: m.a = d.fragment(operand, spec, false); break;
@@ -397,7 +392,7 @@ bool read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
     case Role::address: d.address(op, operand, window_of(m.form.space)); break;
     case Role::stride: op.b = d.source(operand, Type::u32); break;
     case Role::metadata: m.metadata = d.source(operand, Type::b32); break;
-    case Role::selector: number(operand, m.selector); break;
+    case Role::selector: m.selector = d.immediate(operand, spec); break;
     case Role::scale_a: m.scale_a = d.source(operand, Type::b32); break;
     case Role::scale_b: m.scale_b = d.source(operand, Type::b32); break;
     case Role::select_a:

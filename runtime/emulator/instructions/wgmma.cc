@@ -179,17 +179,6 @@ void wait(Warp& warp, const Op& op) {
 
 // ---- Decoding.
 
-int read_immediate(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec) {
-  const auto value = d.integer(operand);
-  const bool legal =
-      value && *value >= spec.low && *value <= spec.high && !(spec.low == -1 && *value == 0);
-  if (!legal)
-    d.error("immediate-range"_rule,
-            fmt::format("operand {} of {} requires an immediate {} {} {}", name(spec.role),
-                        d.spelling.text(), spec.low, spec.low == -1 ? "or" : "to", spec.high));
-  return legal ? static_cast<int>(*value) : 0;
-}
-
 void read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpec& spec,
                   WarpgroupOperation& w) {
   using isa::Role;
@@ -201,13 +190,13 @@ void read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
     case Role::b_descriptor: w.b_descriptor = d.source(operand, Type::b64); break;
     case Role::metadata: w.metadata = d.source(operand, Type::b32); break;
     case Role::scale_d: w.scale_d = d.predicate_source(operand); break;
-    case Role::selector: immediates.selector = read_immediate(d, operand, spec); break;
-    case Role::imm_scale_a: immediates.scale_a = read_immediate(d, operand, spec); break;
-    case Role::imm_scale_b: immediates.scale_b = read_immediate(d, operand, spec); break;
+    case Role::selector: immediates.selector = d.immediate(operand, spec); break;
+    case Role::imm_scale_a: immediates.scale_a = d.immediate(operand, spec); break;
+    case Role::imm_scale_b: immediates.scale_b = d.immediate(operand, spec); break;
     case Role::imm_trans_a:  // with A in registers there is one immediate, and it is B's
-      (w.a.empty() ? immediates.trans_a : immediates.trans_b) = read_immediate(d, operand, spec);
+      (w.a.empty() ? immediates.trans_a : immediates.trans_b) = d.immediate(operand, spec);
       break;
-    case Role::imm_trans_b: immediates.trans_b = read_immediate(d, operand, spec); break;
+    case Role::imm_trans_b: immediates.trans_b = d.immediate(operand, spec); break;
     default: d.unsupported(); break;
   }
 }
