@@ -255,6 +255,7 @@ class Collector {
       }
   }
 
+  // One such tile, alone and in pairs of CTAs; with `swap`, its columns are rows of A.
   void in_turn(int height, int columns, bool swap) {
     Gemm each = options_;
     each.tile = {.m = height,

@@ -33,7 +33,7 @@ struct GemmConstants {
   double store_parts = 23.63;    // the same of partial sums
   double between = 158.1;        // of a persistent CTA, between two tiles
   double wave = 107.5;           // of CTAs that follow others on a multiprocessor
-  double wave_of_four = 3000;    // the same of clusters of four, which wait until as many are free
+  double wave_of_four = 3000;    // the same of clusters of four or more: as many must be free
   double turn = 80.53;           // of a tile of warpgroups in turn, until the next one multiplies
   double turn_convert = 1.827;   // of each accumulator, where one warpgroup at a time converts
   double wgmma_wait = 7.536;     // of a k-tile: a warpgroup that waits for its own products
