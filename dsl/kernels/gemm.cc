@@ -10,6 +10,7 @@
 
 #include "dsl/kernels/gemm_cost.h"
 #include "dsl/kernels/gemm_direct.h"
+#include "dsl/kernels/gemm_lines.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/kernels/keys.h"
 #include "dsl/roles.h"
@@ -103,9 +104,11 @@ static Kernel described_gemm(const Gemm& options) {
     if (!whole_bytes(k, turned, mma, depth)) return;
     const bool spread = bits(options.a) < 8 || bits(options.b) < 8;
     const Type in_a = spread ? mma.stored_a() : turned.a, in_b = spread ? mma.stored_b() : turned.b;
-    auto sA = k.shared("sA", in_a, mma.shared_a(options.stages, turned.a_major));
-    auto sB = k.shared("sB", in_b, mma.shared_b(options.stages, turned.b_major));
-    FirstStep first = tile.products > 1 ? FirstStep() : mma.first_step(sA[0], sB[0]);
+    const bool aligns = k.target().arch.sm >= 80 && detail::reads_lines(whole);
+    const int stages = aligns ? 1 : options.stages;
+    auto sA = k.shared("sA", in_a, mma.shared_a(stages, turned.a_major));
+    auto sB = k.shared("sB", in_b, mma.shared_b(stages, turned.b_major));
+    FirstStep first = tile.products > 1 || aligns ? FirstStep() : mma.first_step(sA[0], sB[0]);
     detail::GemmTiles tiles(k, options, mma, options.swap ? n : m, options.swap ? m : n, depth);
     const bool stores_last = !options.persistent && options.stream_blocks == 0 &&
                              options.cluster_splits == 1 && tile.warps_k == 1;
@@ -118,6 +121,7 @@ static Kernel described_gemm(const Gemm& options) {
     // Nobody stores the product of rows and columns that do not exist.
     const Global left = (options.swap ? B : A).any_rows_outside(),
                  right = (options.swap ? A : B).any_cols_outside();
+    if (aligns) return tiles.compute(detail::aligned_operands(k, whole, mma, left, right, sA, sB));
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
                      const Global rows = left.tile(tile.m, tile.k, row, step),
                                   cols = right.tile(tile.k, tile.n, step, col);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dsl/copy_loops.h"
+#include "dsl/kernels/gemm_lines.h"
 #include "dsl/kernels/gemm_order.h"
 #include "dsl/kernels/gemm_stages.h"
 #include "dsl/kernels/gemm_tiles.h"
@@ -389,8 +390,9 @@ class Collector {
 
   // With as many of its stages as fit beside what the CTAs exchange: in parts, or all at once.
   void beside_sums(Gemm each) {
-    // With two stages, more CTAs at a time leave warps of 64 rows too few registers.
-    const bool tall = each.tile.m >= 64 * each.tile.warps_m;
+    // With two stages, more CTAs at a time leave warps of 64 rows too few registers; not beside the
+    // ring of lines.
+    const bool tall = each.tile.m >= 64 * each.tile.warps_m && !kernels::detail::reads_lines(each);
     const int stages = each.stages, fewest = each.producers || tall ? 3 : 2;
     constexpr int barriers = 512;  // bytes, at most
     const std::int64_t whole = std::int64_t{4} * each.tile.m * each.tile.n;
@@ -457,7 +459,7 @@ class Collector {
   const Target& target_;
   const GpuRow& gpu_;
   const bool partial_;
-  const Stages stages_;
+  const GemmStages stages_;
   bool by_boxes_ = false;    // TMA copies for producers
   bool warpgroups_ = false;  // wgmma
   std::vector<Gemm> out_;

@@ -8,6 +8,8 @@
 #include "dsl/configuration.h"
 #include "dsl/copy_loops.h"
 #include "dsl/gpc_order.h"
+#include "dsl/kernels/gemm_lines.h"
+#include "dsl/kernels/gemm_stages.h"
 #include "dsl/kernels/gemm_tiles.h"
 #include "dsl/partial_sums.h"
 #include "dsl/roles.h"
@@ -69,6 +71,7 @@ struct Work {
 int registers_beside(const Gemm& options, const Target& target) {
   if (by_wgmma(options, target)) return 32;
   if (options.producers) return 56;
+  if (kernels::detail::reads_lines(options)) return bits(options.a) == 8 ? 128 : 96;
   // Bytes take more: copied one by one, and as fragments of large tiles.
   const bool more =
       bits(options.a) == 8 && (accumulators(options) >= 32 || copied_bytes(options) < 4);
@@ -184,7 +187,10 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const std::int64_t row = std::int64_t{leading(options.k, 128)} * bits(options.a) / 8;
   const auto unit = std::gcd(row, std::int64_t{line_bytes});
   const double off = (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1),
-               straddle = 1 + ((tma ? c.straddle : c.copy_off) - 1) * off;
+               more = kernels::detail::reads_lines(options) ? c.lines
+                      : tma                                 ? c.straddle
+                                                            : c.copy_off,
+               straddle = 1 + (more - 1) * off;
   // TMA reads whole tiles, some of it twice: any_rows_outside(). Threads read what is inside.
   const double rows = tma ? tile.m : m / up(m, tile.m), columns = tma ? tile.n : n / up(n, tile.n);
   const double read = (rows / options.cluster_columns + columns / options.cluster) * line;
@@ -234,6 +240,12 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
 // through registers, in words, in batches that wait for their loads: see copy.cc.
 void Work::copies(const Gemm& options, const Target& target, double line, const GemmConstants& c) {
   const Tile& tile = options.tile;
+  if (kernels::detail::reads_lines(options)) {
+    const double pieces = (tile.m + tile.n) * line / (16 * 32);  // of a warp's accesses
+    issue = pieces * c.piece;
+    copy = c.aligned + pieces / (tile.warps_m * tile.warps_n) * c.piece_wait;
+    return;
+  }
   constexpr int word = 4;
   const int bytes = copied_bytes(options);
   const bool elements = bytes < word, serial = by_wgmma(options, target);
@@ -388,26 +400,6 @@ bool has_long_sums(const Gemm& options) {
 int copied_bytes(const Gemm& options) {
   const int width = bits(options.a), k = leading(options.k, options.multiple);
   return std::max(std::gcd(k, 128 / width) * width / 8, 1);
-}
-
-std::int64_t shared_bytes(const Gemm& options) {
-  const Tile& tile = options.tile;
-  const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8;
-  return options.stages * stage + exchanged_bytes(options) + 1024;
-}
-
-std::int64_t exchanged_bytes(const Gemm& options) {
-  constexpr std::int64_t shared = 227 << 10;  // of a CTA on sm_90
-  const Tile& tile = options.tile;
-  // gemm() refuses fewer columns than a fragment has.
-  if (options.cluster_splits <= 1 || tile.n < 8 * tile.warps_n || tile.warps_n < 1) return 0;
-  const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8,
-                     left = shared - options.stages * stage - 1024;
-  const int across = tile.n / (8 * tile.warps_n),
-            takers = takers_among(options.cluster_splits, across),
-            together = 8 * tile.warps_n * takers, own = across / takers;
-  const std::int64_t column = std::int64_t{4} * tile.m * together;
-  return columns_exchanged(own, column, left) * column;
 }
 
 int accumulators(const Gemm& options) {

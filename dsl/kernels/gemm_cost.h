@@ -63,6 +63,10 @@ struct GemmConstants {
   double element_wait = 12.29;   // the same for elements, in batches
   double loop = 2.153;           // times that, of more words of an operand than are unrolled
   double few_wait = 60.14;       // the same of producers, whose batches are shorter
+  double piece = 32;             // of each 16 bytes of a thread of a warp that reads lines
+  double piece_wait = 51;        // of a warp for each of those
+  double aligned = 312;          // of a k-tile whose rows are aligned
+  double lines = 1.675;          // times a row's loads, if it is read line by line
   double clusters = 0.9073;      // times the cycles of CTAs that share what they read
   double clusters_on_lines = 0.97;  // the same where rows begin on lines
   double square = 1.03;             // the same of persistent CTAs that share both operands
@@ -100,10 +104,6 @@ bool begins_on_lines(const kernels::Gemm& options);
 bool has_long_sums(const kernels::Gemm& options);
 /// Bytes of an access of threads that copy: of the divisor's size, at least an element.
 int copied_bytes(const kernels::Gemm& options);
-/// Bytes of shared memory of a CTA, without what stages C; a bound for what that may add is 2 KB.
-std::int64_t shared_bytes(const kernels::Gemm& options);
-/// Of that, what CTAs of clusters that divide k exchange their sums through.
-std::int64_t exchanged_bytes(const kernels::Gemm& options);
 /// 32-bit registers of the accumulators of a thread, and those that a thread has.
 int accumulators(const kernels::Gemm& options);
 int thread_registers(const kernels::Gemm& options, const Target& target);

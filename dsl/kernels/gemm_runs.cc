@@ -4,6 +4,8 @@
 
 #include "dsl/configuration.h"
 #include "dsl/kernels/gemm_candidates.h"
+#include "dsl/kernels/gemm_lines.h"
+#include "dsl/kernels/gemm_stages.h"
 #include "dsl/kernels/gemm_tiles.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -54,8 +56,11 @@ bool runs(const Gemm& options, const Target& target) {
     const bool converts = bits(options.a) == 8 && info(options.a).floating &&
                           target.arch.sm >= 90 && target.arch.sm < 120;
     if (converts && options.producers && held > 32) return false;
-    // Threads that copy more than a row of a k-tile each, beside many accumulators, spill.
-    if (converts && held >= 64 && tile.m + tile.n > tile.threads()) return false;
+    // Threads that copy more than a row of a k-tile each, beside many accumulators, spill; those
+    // that read lines, and keep where each of them is, beside as many.
+    const bool lines = kernels::detail::reads_lines(options);
+    if (converts && held >= 64 && (lines || tile.m + tile.n > tile.threads())) return false;
+    if (lines && held >= 128) return false;
     const int fragments =
         (tile.m / tile.warps_m / 4 + tile.n / tile.warps_n / 4) * (converts ? 3 : 1);
     return tile.n % (8 * tile.warps_n) == 0 &&

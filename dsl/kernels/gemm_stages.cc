@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "dsl/aligned_rows.h"
 #include "dsl/kernels/gemm_cost.h"
+#include "dsl/kernels/gemm_lines.h"
+#include "dsl/partial_sums.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
@@ -28,16 +31,41 @@ int shared_of(const Target& target) {
   return arch ? arch->shared_bytes : 0;
 }
 
+// Bytes of the stages of A and B.
+std::int64_t stages_bytes(const Gemm& options) {
+  const Tile& tile = options.tile;
+  const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8;
+  // The tile that is multiplied lies beside the ring whose pieces are aligned.
+  return stage * (kernels::detail::reads_lines(options) ? AlignedRows::stages(options.stages) + 1
+                                                        : options.stages);
+}
+
 }  // namespace
 
-Stages::Stages(const Gemm& product, const Target& target, const GpuRow& gpu)
-    : product_(product),
-      target_(target),
+std::int64_t shared_bytes(const Gemm& options) {
+  return stages_bytes(options) + exchanged_bytes(options) + 1024;
+}
+
+std::int64_t exchanged_bytes(const Gemm& options) {
+  constexpr std::int64_t shared = 227 << 10;  // of a CTA on sm_90
+  const Tile& tile = options.tile;
+  // gemm() refuses fewer columns than a fragment has.
+  if (options.cluster_splits <= 1 || tile.n < 8 * tile.warps_n || tile.warps_n < 1) return 0;
+  const std::int64_t left = shared - stages_bytes(options) - 1024;
+  const int across = tile.n / (8 * tile.warps_n),
+            takers = takers_among(options.cluster_splits, across),
+            together = 8 * tile.warps_n * takers, own = across / takers;
+  const std::int64_t column = std::int64_t{4} * tile.m * together;
+  return columns_exchanged(own, column, left) * column;
+}
+
+GemmStages::GemmStages(const Gemm& product, const Target& target, const GpuRow& gpu)
+    : target_(target),
       gpu_(gpu),
       shared_(shared_of(target)),
       off_lines_(!begins_on_lines(product)) {}
 
-std::vector<int> Stages::counts(const Gemm& each, std::int64_t tiles) const {
+std::vector<int> GemmStages::counts(const Gemm& each, std::int64_t tiles) const {
   const Tile& tile = each.tile;
   const int stage = stage_bytes(each), room = beside_c(each),
             of_two = gpu_.shared_bytes / 2 - bytes_of_c(each) - 2 * barriers;
@@ -48,10 +76,8 @@ std::vector<int> Stages::counts(const Gemm& each, std::int64_t tiles) const {
       out.push_back(count);
   };
   if (!each.producers) {
-    // Warps of 64 rows spill beside bytes that they copy one by one into four.
-    const bool spills =
-        bits(each.a) == 8 && copied_bytes(product_) < 4 && tile.m >= 64 * tile.warps_m;
-    for (const int count : {3, spills ? 3 : 4, tile.m <= 32 ? 8 : 2}) add(count);
+    const int longest = tile.m <= 32 && !kernels::detail::reads_lines(each) ? 8 : 2;
+    for (const int count : {3, 4, longest}) add(count);
     return out;
   }
   // CTAs of one tile stage C in them.
@@ -63,21 +89,21 @@ std::vector<int> Stages::counts(const Gemm& each, std::int64_t tiles) const {
   return out;
 }
 
-int Stages::lasting(const Gemm& each) const {
+int GemmStages::lasting(const Gemm& each) const {
   constexpr int few = 4, least_of_c = 16 << 10;
   const int stage = stage_bytes(each), room = beside_c(each),
             by_one = off_lines_ ? (room + most_of_c - least_of_c) / stage : 0;
   return std::min(std::max(room / stage, std::min(by_one, few)), most);
 }
 
-int Stages::in_turn(const Gemm& each) const {
+int GemmStages::in_turn(const Gemm& each) const {
   constexpr int boxes = 16 << 10, of_barriers = 1024, wanted = 5;
   const int stage = stage_bytes(each), room = shared_ - of_barriers - boxes;
   return std::max((room - boxes) / stage, std::min(room / stage, wanted));
 }
 
 // Bytes for stages, beside what stages C.
-int Stages::beside_c(const Gemm& each) const {
+int GemmStages::beside_c(const Gemm& each) const {
   return shared_ - std::min(bytes_of_c(each), most_of_c) - barriers;
 }
 

@@ -10,10 +10,15 @@
 
 namespace tartan::inline TARTAN_ABI::detail {
 
+/// Bytes of shared memory of a CTA, without what stages C; a bound for what that may add is 2 KB.
+std::int64_t shared_bytes(const kernels::Gemm& options);
+/// Of that, what CTAs of clusters that divide k exchange their sums through.
+std::int64_t exchanged_bytes(const kernels::Gemm& options);
+
 /// Of the configurations of one product.
-class Stages {
+class GemmStages {
  public:
-  Stages(const kernels::Gemm& product, const Target& target, const GpuRow& gpu);
+  GemmStages(const kernels::Gemm& product, const Target& target, const GpuRow& gpu);
 
   /// Of CTAs of one tile, of so many: as many stages as fit beside what stages C; as many as leave
   /// room for a second CTA; of threads that copy, fewer, since they issue every copy themselves.
@@ -30,7 +35,6 @@ class Stages {
  private:
   int beside_c(const kernels::Gemm& each) const;
 
-  const kernels::Gemm& product_;
   const Target& target_;
   const GpuRow& gpu_;
   const int shared_;

@@ -189,8 +189,13 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
   auto sum = mma_.accumulator();
   std::optional<Accumulator> part;
   if (options_.promote > 1) part = mma_.accumulator();
-  const auto fill = [&](Scalar t, Scalar stage) { operands.fill(row, col, first + t, stage); };
+  if (operands.start) operands.start(row, col);
+  const auto fill = [&](Scalar t, Scalar stage) {
+    if (operands.begin && t.constant() == 0) operands.begin(first);
+    operands.fill(row, col, first + t, stage);
+  };
   const auto use = [&](Scalar t, Scalar stage, const Operands::Next& next) {
+    if (operands.prepare) operands.prepare(first + t);
     add_step(operands, sum, part, t, stage, next);
   };
   if (tile_.products > 1)

@@ -72,12 +72,16 @@ bool suits_warpgroups(const Gemm& options, const Tile& tile);
 Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n);
 
 /// A product's operands: how a stage is filled for a tile of C and a k-tile, and how it is
-/// multiplied. `ahead`, if present, and `next` are those of Builder::pipeline().
+/// multiplied. `ahead`, if present, and `next` are those of Builder::pipeline(). If present,
+/// `start` runs in front of the pipeline, `begin` before the first fill, `prepare` before each
+/// multiplication.
 struct Operands {
   using Next = std::function<void()>;
   std::function<void(Scalar row, Scalar col, Scalar step, Scalar stage)> fill;
   std::function<WarpTile(const WarpTile& sum, Scalar stage, const Next& next)> multiply;
   std::function<void(Scalar stage)> ahead = {};
+  std::function<void(Scalar row, Scalar col)> start = {};
+  std::function<void(Scalar step)> begin = {}, prepare = {};
 };
 
 /// A block's tiles of C; the options say how they are divided among blocks.

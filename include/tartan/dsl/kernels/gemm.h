@@ -48,8 +48,10 @@ struct Epilogue {
 };
 
 /// C = A * B for any m, n and k; A and B row-major or column-major, C row-major. The mainloop is a
-/// cp.async pipeline with ldmatrix and mma.sync; with producer warps on sm_90a, TMA and wgmma. A
-/// size of 0 is a kernel parameter (s32, in the order m, n, k). Each size, rounded up to whole
+/// cp.async pipeline with ldmatrix and mma.sync; with producer warps on sm_90a, TMA and wgmma.
+/// Without producers, rows of f16, bf16 and bytes that begin at any element (of no multiple of four
+/// bytes) are read in whole 128-byte lines and shifted in shared memory, if tile.k is whole lines.
+/// A size of 0 is a kernel parameter (s32, in the order m, n, k). Each size, rounded up to whole
 /// tiles (m times the splits), is at most 2^31 - 1, and there are fewer than 2^31 tiles: larger
 /// constant sizes are refused.
 struct Gemm {
