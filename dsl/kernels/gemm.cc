@@ -104,7 +104,7 @@ static Kernel described_gemm(const Gemm& options) {
     if (!whole_bytes(k, turned, mma, depth)) return;
     const bool spread = bits(options.a) < 8 || bits(options.b) < 8;
     const Type in_a = spread ? mma.stored_a() : turned.a, in_b = spread ? mma.stored_b() : turned.b;
-    const bool aligns = k.target().arch.sm >= 80 && detail::reads_lines(whole);
+    const bool aligns = detail::reads_lines(whole, k.target());
     const int stages = aligns ? 1 : options.stages;
     auto sA = k.shared("sA", in_a, mma.shared_a(stages, turned.a_major));
     auto sB = k.shared("sB", in_b, mma.shared_b(stages, turned.b_major));

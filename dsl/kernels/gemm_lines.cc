@@ -6,6 +6,7 @@
 
 #include "dsl/aligned_rows.h"
 #include "dsl/handles.h"
+#include "dsl/kernels/gemm_stages.h"
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
 
@@ -16,6 +17,12 @@ bool reads_lines(const Gemm& options) {
   return options.producers == 0 && !options.direct && options.stages > 1 && along_k &&
          width == bits(options.b) && (width == 8 || width == 16) &&
          std::int64_t{k} * width % word != 0 && std::int64_t{options.tile.k} * width % line == 0;
+}
+
+bool reads_lines(const Gemm& options, const Target& target) {
+  const ArchRow* arch = find_arch(target.arch);
+  return reads_lines(options) && target.arch.sm >= 80 && arch &&
+         tartan::detail::shared_bytes(options) <= arch->shared_bytes;
 }
 
 Operands aligned_operands(Builder& k, const Gemm& options, const TiledMma& mma, const Global& left,

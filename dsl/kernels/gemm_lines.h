@@ -7,10 +7,12 @@
 
 namespace tartan::inline TARTAN_ABI::kernels::detail {
 
-/// Whether gemm() does so, from sm_80 on: where what is known to divide rows is less than a word of
-/// 4 bytes. Of words, cp.async is faster: 27 x 4596 x 11382 in f16 takes 42 us on an H200, 50 line
-/// by line.
+/// Whether gemm() may do so: where what is known to divide rows is less than a word of 4 bytes. Of
+/// words, cp.async is faster: 27 x 4596 x 11382 in f16 takes 42 us on an H200, 50 line by line.
 bool reads_lines(const Gemm& options);
+/// Whether it does so on that target, where the ring of lines fits into shared memory: it takes two
+/// stages more.
+bool reads_lines(const Gemm& options, const Target& target);
 
 /// The operands `left` * `right`, aligned in the only stages of `a` and `b`.
 Operands aligned_operands(Builder& k, const Gemm& options, const TiledMma& mma, const Global& left,

@@ -102,9 +102,10 @@ struct Odd {
   int producers, loads;  // in flight
 };
 constexpr Odd odd[] = {
-    {{.m = 64, .n = 64, .k = 64, .warps_m = 2, .warps_n = 2}, 0, 16},
-    {{.m = 128, .n = 256, .k = 64, .warps_m = 2, .warps_n = 4}, 0, 16},
-    {{.m = 16, .n = 64, .k = 128, .warps_m = 1, .warps_n = 4}, 0, 16},
+    // Of half lines: see GemmLines for whole ones.
+    {{.m = 64, .n = 64, .k = 32, .warps_m = 2, .warps_n = 2}, 0, 16},
+    {{.m = 128, .n = 256, .k = 32, .warps_m = 2, .warps_n = 4}, 0, 16},
+    {{.m = 16, .n = 64, .k = 32, .warps_m = 1, .warps_n = 4}, 0, 16},
     // Of producers that keep 24 registers; of those whose consumers need none of theirs.
     {{.m = 64, .n = 256, .k = 64, .warps_m = 4, .warps_n = 1}, 8, 8},
     {{.m = 128, .n = 128, .k = 64, .warps_m = 8, .warps_n = 1}, 8, 16},

@@ -124,6 +124,16 @@ TEST(GemmLines, Batched) {
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i], want[i]) << i;
 }
 
+// A ring that does not fit: element by element.
+TEST(GemmLines, BeyondSharedMemory) {
+  Gemm options{.m = 0, .n = 0, .k = 0};
+  options.tile = {.m = 128, .n = 256, .k = 64, .warps_m = 2, .warps_n = 4};
+  options.multiple = options.multiple_c = 1, options.stages = 3;
+  const auto compiled = compile(kernels::gemm(options), target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(compiled->ptx.find("cp.async.cg"), std::string::npos);
+}
+
 TEST(GemmLines, OtherTargets) {
   const auto check = [](const char* name, const Gemm& options) {
     const Target target = testing_gemm::target(name);
