@@ -329,21 +329,34 @@ struct Shared {
   }
 };
 
+void expect_shared(const Gemm& options, int m, int n, int k, const Target& target) {
+  SCOPED_TRACE(fmt::format("{} x {} x {}, {} blocks, {}", m, n, k, options.stream_blocks,
+                           options.producers));
+  const Product product(options, m, n, k);
+  const Kernel gemm = kernels::gemm(product.options);
+  Shared shared{product, {}, {}};
+  shared.c = testing_gemm::run(gemm, target, shared.launch(false));
+  shared.parts = testing_gemm::run(gemm, target, shared.launch(true));
+  Bytes out = testing_gemm::run(kernels::gemm_sum(product.options), target, shared.sum());
+  out.resize(std::min(out.size(), shared.c.size()));
+  EXPECT_EQ(product.wrong(out), 0);
+}
+
 TEST(GemmSchedule, BlocksShareTiles) {
   for (const auto& [m, n, k] : all_sizes)
     for (const int blocks : {1, 3, 7, 16})
-      for (const int producers : {0, 2}) {
-        SCOPED_TRACE(fmt::format("{} x {} x {}, {} blocks, {}", m, n, k, blocks, producers));
-        const Product product(Gemm{.stream_blocks = blocks, .producers = producers}, m, n, k);
-        const Target target = testing_gemm::target(targets[producers / 2]);
-        const Kernel gemm = kernels::gemm(product.options);
-        Shared shared{product, {}, {}};
-        shared.c = testing_gemm::run(gemm, target, shared.launch(false));
-        shared.parts = testing_gemm::run(gemm, target, shared.launch(true));
-        Bytes out = testing_gemm::run(kernels::gemm_sum(product.options), target, shared.sum());
-        out.resize(std::min(out.size(), shared.c.size()));
-        EXPECT_EQ(product.wrong(out), 0);
-      }
+      for (const int producers : {0, 2})
+        expect_shared({.stream_blocks = blocks, .producers = producers}, m, n, k,
+                      testing_gemm::target(targets[producers / 2]));
+}
+
+// Of rows that are read line by line.
+TEST(GemmSchedule, BlocksShareTilesOfLines) {
+  for (const int blocks : {3, 7}) {
+    Gemm options{.stream_blocks = blocks};
+    options.tile.k = 64;
+    expect_shared(options, 99, 70, 331, testing_gemm::target("sm_80"));
+  }
 }
 
 TEST(GemmSchedule, RejectsInvalidOptions) {
