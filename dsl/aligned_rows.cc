@@ -27,11 +27,13 @@ AlignedRows::AlignedRows(KernelState& state, const Tensor& rows, const Tensor& r
       ring_(ring),
       stages_(stages),
       element_(bits(rows.type) / 8),
-      per_piece_(piece_bytes / element_),
-      height_(*rows.layout.rows.constant()),
-      count_(*rows.layout.cols.constant() / per_piece_),
+      per_piece_(piece_bytes / std::max(element_, 1)),
       thread_(thread_index(state)),
       threads_(thread_count(state)) {
+  std::int64_t length = 0;
+  // What was refused was reported.
+  if (rows.memory < 0 || ring.memory < 0 || !constant_shape(rows, height_, length)) return;
+  count_ = length / per_piece_;
   for (std::int64_t i = 0; i < height_ * count_; i += threads_)
     pieces_.push_back(piece(thread_ + i));
 }
@@ -46,11 +48,8 @@ void AlignedRows::each(std::int64_t count, const std::function<void(std::int64_t
 // Where a row begins: bytes from the beginning of its first line on.
 Value AlignedRows::in_line(const Scalar& row) {
   codegen::FunctionBuilder& f = state_.f();
-  const auto low = [&](const Scalar& elements) {
-    return f.convert(state_.value(elements, bits(elements.type()) == 64 ? u64 : u32), u32);
-  };
   const Value first =
-      f.add(low(rows_.base), f.add(low(rows_.offset), low(rows_.layout.offset(row, 0))));
+      f.add(number(rows_.base), f.add(number(rows_.offset), number(rows_.layout.offset(row, 0))));
   return f.bit_and(byte_offset(f, first, rows_.type), f.constant(u32, line_bytes - 1));
 }
 
@@ -74,7 +73,7 @@ Value AlignedRows::place(Value row, Value piece) {
 void AlignedRows::begin(const Scalar& step) { copy(step, true); }
 
 void AlignedRows::copy(const Scalar& step) {
-  if (state_.f().is_muted()) return;
+  if (pieces_.empty() || state_.f().is_muted()) return;
   copy(step + 1, false);
   state_.log.choose(fmt::format("copy {} to {}", rows_.name, ring_.name),
                     fmt::format("cp.async.cg, {} bytes per access", piece_bytes),
@@ -87,7 +86,7 @@ void AlignedRows::copy(const Scalar& step) {
 // The lines in which k-tile `step` begins, and the one before ends, unless it is the first.
 void AlignedRows::copy(const Scalar& step, bool first) {
   codegen::FunctionBuilder& f = state_.f();
-  if (f.is_muted()) return;
+  if (pieces_.empty() || f.is_muted()) return;
   note_write(state_, ring_);
   const std::int64_t all = height_ * count_;
   const auto lines = [&](Inside inside) {
@@ -134,6 +133,7 @@ const Scalar& AlignedRows::length() const {
   return rows_.col_edge ? rows_.col_edge->limit : rows_.layout.cols;
 }
 
+// As u32: the low bits of what is longer.
 Value AlignedRows::number(const Scalar& x) {
   return state_.f().convert(state_.value(x, x.constant() ? u32 : Type::none), u32);
 }
@@ -201,6 +201,7 @@ void AlignedRows::copy_part(Pointer to, Pointer from, Value valid) {
 }
 
 void AlignedRows::align(const Scalar& step, const Tensor& to) {
+  if (pieces_.empty() || to.memory < 0) return;
   if (state_.f().is_muted() || !require_barrier(state_, ring_)) return;
   const auto share = static_cast<unsigned>(std::max<std::int64_t>(height_ * count_ / threads_, 1));
   std::int64_t together = std::min<std::int64_t>(std::bit_floor(share), 4);
@@ -248,7 +249,6 @@ AlignedRows::Words AlignedRows::shifted(Words words, Value bytes) {
       words[i] = f.select(moves, words[i + by], words[i]);
     words.resize(words.size() - by);
   }
-  if (rows_.layout.row_stride.multiple() * element_ % word_bytes == 0) return words;
   const Value bits =
       f.shift_left(f.bit_and(bytes, f.constant(u32, word_bytes - 1)), f.constant(u32, 3));
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {

@@ -72,11 +72,11 @@ class AlignedRows {
 
   KernelState& state_;
   Tensor rows_, ring_;
-  int stages_, element_, per_piece_;  // element: bytes
-  std::int64_t height_, count_;       // rows; pieces of a row
+  int stages_, element_, per_piece_;     // element: bytes
+  std::int64_t height_ = 0, count_ = 0;  // rows; pieces of a row
   Scalar thread_;
   int threads_;
-  std::vector<Piece> pieces_;
+  std::vector<Piece> pieces_;  // none if the kernel refused a matrix
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

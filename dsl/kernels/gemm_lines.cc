@@ -30,8 +30,7 @@ Operands aligned_operands(Builder& k, const Gemm& options, const TiledMma& mma, 
   using tartan::detail::AlignedRows, tartan::detail::KernelState, tartan::detail::tensor_of;
   const Tile tile = options.tile;
   const int stages = AlignedRows::stages(options.stages);
-  KernelState* const state = tartan::detail::state_of(tensor_of(left)).get();
-  if (!state) return {};
+  KernelState* const state = tartan::detail::state_of(k.constant(u32, 0)).get();
   const auto ring = [&](const char* name, const Shared& of, int rows) {
     return k.shared(name, of.element(), RingLayout{row_major(rows, tile.k), stages})[0];
   };

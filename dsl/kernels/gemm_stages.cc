@@ -17,8 +17,9 @@ namespace {
 constexpr int barriers = 2048, most_of_c = 32 << 10;  // bytes, at most
 constexpr int most = 12;
 
-int stage_bytes(const Gemm& each) {
-  return (each.tile.m + each.tile.n) * each.tile.k * bits(each.a) / 8;
+// Of A and B.
+std::int64_t stage_bytes(const Gemm& each) {
+  return std::int64_t{each.tile.m + each.tile.n} * each.tile.k * bits(each.a) / 8;
 }
 
 // What stages C, where producers load.
@@ -31,13 +32,12 @@ int shared_of(const Target& target) {
   return arch ? arch->shared_bytes : 0;
 }
 
-// Bytes of the stages of A and B.
+// Of all stages.
 std::int64_t stages_bytes(const Gemm& options) {
-  const Tile& tile = options.tile;
-  const std::int64_t stage = std::int64_t{tile.m + tile.n} * tile.k * bits(options.a) / 8;
   // The tile that is multiplied lies beside the ring whose pieces are aligned.
-  return stage * (kernels::detail::reads_lines(options) ? AlignedRows::stages(options.stages) + 1
-                                                        : options.stages);
+  return stage_bytes(options) * (kernels::detail::reads_lines(options)
+                                     ? AlignedRows::stages(options.stages) + 1
+                                     : options.stages);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ GemmStages::GemmStages(const Gemm& product, const Target& target, const GpuRow& 
 
 std::vector<int> GemmStages::counts(const Gemm& each, std::int64_t tiles) const {
   const Tile& tile = each.tile;
-  const int stage = stage_bytes(each), room = beside_c(each),
+  const int stage = static_cast<int>(stage_bytes(each)), room = beside_c(each),
             of_two = gpu_.shared_bytes / 2 - bytes_of_c(each) - 2 * barriers;
   std::vector<int> out;
   const auto add = [&](int count) {
@@ -91,14 +91,14 @@ std::vector<int> GemmStages::counts(const Gemm& each, std::int64_t tiles) const 
 
 int GemmStages::lasting(const Gemm& each) const {
   constexpr int few = 4, least_of_c = 16 << 10;
-  const int stage = stage_bytes(each), room = beside_c(each),
+  const int stage = static_cast<int>(stage_bytes(each)), room = beside_c(each),
             by_one = off_lines_ ? (room + most_of_c - least_of_c) / stage : 0;
   return std::min(std::max(room / stage, std::min(by_one, few)), most);
 }
 
 int GemmStages::in_turn(const Gemm& each) const {
   constexpr int boxes = 16 << 10, of_barriers = 1024, wanted = 5;
-  const int stage = stage_bytes(each), room = shared_ - of_barriers - boxes;
+  const int stage = static_cast<int>(stage_bytes(each)), room = shared_ - of_barriers - boxes;
   return std::max((room - boxes) / stage, std::min(room / stage, wanted));
 }
 
