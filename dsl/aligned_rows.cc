@@ -100,10 +100,9 @@ void AlignedRows::copy(const Scalar& step, bool first) {
     f.if_else(
         *rows, [&] { lines(Inside::all); }, [&] { lines(Inside::k); });
   };
-  // The ends of rows, once.
   const auto ends = [&] {
-    f.for_range(state_.value(thread_, u32), f.constant(u32, all), f.constant(u32, threads_),
-                [&](Value i) { copy(step, first, piece(state_.scalar(i)), Inside::any); });
+    lines(Inside::any);
+    each(last_rows() * per_piece_, [&](std::int64_t i) { copy_end(step, first, thread_ + i); });
   };
   const Value end = f.multiply(number(step + 1), f.constant(u32, count_ * per_piece_));
   f.if_else(f.compare(codegen::Compare::le, end, number(length())), inside_k, ends);
@@ -111,21 +110,25 @@ void AlignedRows::copy(const Scalar& step, bool first) {
 
 // Piece number `index` of all rows' lines of a k-tile: the same in all of them.
 AlignedRows::Piece AlignedRows::piece(const Scalar& index) {
+  const Scalar row = index / count_;
+  return piece(row, state_.value(index % count_, u32));
+}
+
+AlignedRows::Piece AlignedRows::piece(const Scalar& row, Value number) {
   codegen::FunctionBuilder& f = state_.f();
-  const Scalar row = index / count_, number = index % count_;
   const Value before = in_line(row), first = f.shift_right(before, f.constant(u32, piece_bits)),
-              line = state_.value(number, u32);
-  const Value is_later = f.compare(codegen::Compare::ge, line, first),
-              own = f.subtract(line, first),
+              is_later = f.compare(codegen::Compare::ge, number, first),
+              own = f.subtract(number, first),
               place = f.select(is_later, own, f.add(own, f.constant(u32, count_)));
   const Pointer begin =
       f.offset(address_of(state_, rows_, row, 0), f.negate(f.convert(before, s64)));
-  return {.row = row,
-          .number = number,
-          .before = before,
-          .is_later = is_later,
-          .place = this->place(state_.value(row, u32), place),
-          .from = f.offset(begin, f.multiply(f.convert(line, u64), f.constant(u64, piece_bytes)))};
+  return {
+      .row = row,
+      .number = number,
+      .before = before,
+      .is_later = is_later,
+      .place = this->place(state_.value(row, u32), place),
+      .from = f.offset(begin, f.multiply(f.convert(number, u64), f.constant(u64, piece_bytes)))};
 }
 
 // Elements of a row of the matrix.
@@ -148,56 +151,117 @@ std::optional<Value> AlignedRows::rows_inside() {
 
 void AlignedRows::copy(const Scalar& step, bool first, const Piece& piece, Inside inside) {
   codegen::FunctionBuilder& f = state_.f();
-  const Value at = first ? stage(step) : f.select(piece.is_later, stage(step), stage(step + -1));
-  const Pointer to = f.offset(written_address_of(state_, ring_, 0, 0), f.add(at, piece.place));
-  const Scalar bytes = widened(state_, step) * (count_ * piece_bytes);
-  const Pointer from = f.offset(piece.from, f.convert(state_.value(bytes, u64), s64));
+  const auto bytes = [&](Value value) {
+    f.copy_async(to(step, first, piece), from(step, piece), piece_bytes, codegen::CacheOperator::cg,
+                 value);
+  };
   const auto copy = [&] {
-    if (inside == Inside::any) return copy_part(to, from, valid(step, piece));
-    Value whole;
+    if (inside == Inside::all) return bytes({});
     if (inside == Inside::k)
-      whole = f.select(exists(piece.row), f.constant(u32, piece_bytes), f.constant(u32, 0));
-    f.copy_async(to, from, piece_bytes, codegen::CacheOperator::cg, whole);
+      return bytes(f.select(exists(piece.row), f.constant(u32, piece_bytes), f.constant(u32, 0)));
+    const Value valid = this->valid(step, piece);
+    f.if_then(f.bit_or(is_whole(valid), reaches_no_end(piece.row)), [&] { bytes(valid); });
   };
   // In front of the row's first k-tile there is nothing to copy.
   if (first) f.if_then(piece.is_later, copy);
   else copy();
 }
 
+// Of the tile's last rows, the piece of which only a part belongs to the row: an element of it.
+// cp.async would take a part, too, but memory checkers count all 16 bytes, and behind the last row
+// there may be nothing.
+void AlignedRows::copy_end(const Scalar& step, bool first, const Scalar& element) {
+  codegen::FunctionBuilder& f = state_.f();
+  const auto compare = [&](codegen::Compare how, Value x, std::int64_t y) {
+    return f.compare(how, x, f.constant(x.type, y));
+  };
+  const Value last = f.subtract(rows_here(), f.constant(s32, 1)),
+              at = f.subtract(last, f.convert(state_.value(element / per_piece_, u32), s32));
+  const Scalar row = state_.scalar(f.convert(at, u32));
+  const Value left = this->left(step, in_line(row)),
+              number = f.convert(f.shift_right(left, f.constant(s32, piece_bits)), u32),
+              valid = f.bit_and(f.convert(left, u32), f.constant(u32, piece_bytes - 1));
+  const Piece piece = this->piece(row, number);
+  Value is_here = f.bit_and(compare(codegen::Compare::ne, valid, 0),
+                            f.bit_and(compare(codegen::Compare::ge, at, 0),
+                                      compare(codegen::Compare::lt, number, count_)));
+  if (first) is_here = f.bit_and(is_here, piece.is_later);
+  f.if_then(is_here, [&] {
+    const Value byte =
+                    f.multiply(state_.value(element % per_piece_, u32), f.constant(u32, element_)),
+                inside = f.compare(codegen::Compare::lt, byte, valid);
+    f.store(f.offset(to(step, first, piece), byte),
+            f.load_if(inside, f.offset(from(step, piece), f.convert(byte, u64)),
+                      element_ == 1 ? Type::u8 : Type::u16));
+  });
+}
+
+// Where the piece is in shared memory, of the lines in which k-tile `step` begins.
+Pointer AlignedRows::to(const Scalar& step, bool first, const Piece& piece) {
+  codegen::FunctionBuilder& f = state_.f();
+  const Value at = first ? stage(step) : f.select(piece.is_later, stage(step), stage(step + -1));
+  return f.offset(written_address_of(state_, ring_, 0, 0), f.add(at, piece.place));
+}
+
+// And where in global memory.
+Pointer AlignedRows::from(const Scalar& step, const Piece& piece) {
+  codegen::FunctionBuilder& f = state_.f();
+  const Scalar bytes = widened(state_, step) * (count_ * piece_bytes);
+  return f.offset(piece.from, f.convert(state_.value(bytes, u64), s64));
+}
+
+// Rows of the tile that are inside the matrix, or fewer than one.
+Value AlignedRows::rows_here() {
+  codegen::FunctionBuilder& f = state_.f();
+  const Value all = f.constant(s32, height_);
+  if (!rows_.row_edge) return all;
+  const auto& [origin, limit] = *rows_.row_edge;
+  return f.minimum(all, f.convert(f.subtract(number(limit), number(origin)), s32));
+}
+
+// Rows at the end of a tile behind whose ends there may be less than a piece.
+std::int64_t AlignedRows::last_rows() const {
+  const std::int64_t behind = piece_bytes - element_,
+                     row = std::max<std::int64_t>(length().constant().value_or(1), 1) * element_;
+  return std::min((behind + row - 1) / row, height_);
+}
+
+Value AlignedRows::reaches_no_end(const Scalar& row) {
+  codegen::FunctionBuilder& f = state_.f();
+  return f.compare(codegen::Compare::lt, f.convert(state_.value(row + last_rows(), u32), s32),
+                   rows_here());
+}
+
 Value AlignedRows::exists(const Scalar& row) {
   return state_.value(rows_.row_edge->origin + row < rows_.row_edge->limit, Type::pred);
+}
+
+// Bytes between the beginning of the lines of k-tile `step` and the end of the row, of which
+// `before` belong to the line in front of its first element: negative behind the end.
+Value AlignedRows::left(const Scalar& step, Value before) {
+  codegen::FunctionBuilder& f = state_.f();
+  const auto as_signed = [&](const Scalar& x) { return f.convert(number(x), s32); };
+  const Value tile = f.multiply(as_signed(step), f.constant(s32, count_ * per_piece_));
+  return f.add(f.multiply(f.subtract(as_signed(length()), tile), f.constant(s32, element_)),
+               f.convert(before, s32));
 }
 
 // Bytes of that piece in front of the end of its row: 0 to 16.
 Value AlignedRows::valid(const Scalar& step, const Piece& piece) {
   codegen::FunctionBuilder& f = state_.f();
   const auto constant = [&](std::int64_t value) { return f.constant(s32, value); };
-  const auto as_signed = [&](const Scalar& x) { return f.convert(number(x), s32); };
-  const Value tile = f.multiply(as_signed(step), constant(count_ * per_piece_));
-  Value left = f.multiply(f.subtract(as_signed(length()), tile), constant(element_));
-  left = f.subtract(f.add(left, f.convert(piece.before, s32)),
-                    f.multiply(as_signed(piece.number), constant(piece_bytes)));
+  const Value at = f.multiply(f.convert(piece.number, s32), constant(piece_bytes)),
+              left = f.subtract(this->left(step, piece.before), at);
   Value out = f.maximum(f.minimum(left, constant(piece_bytes)), constant(0));
   if (rows_.row_edge) out = f.select(exists(piece.row), out, constant(0));
   return f.convert(out, u32);
 }
 
-// So many bytes of a piece, and zeros. cp.async would take a part of a piece, too, but memory
-// checkers count all 16 bytes, and behind the last row there may be nothing.
-void AlignedRows::copy_part(Pointer to, Pointer from, Value valid) {
+// Whether so many bytes are whole pieces.
+Value AlignedRows::is_whole(Value bytes) {
   codegen::FunctionBuilder& f = state_.f();
-  const auto constant = [&](std::int64_t value) { return f.constant(u32, value); };
-  const Value some =
-      f.compare(codegen::Compare::ne, f.bit_and(valid, constant(piece_bytes - 1)), constant(0));
-  const auto elements = [&] {
-    f.for_range(constant(0), constant(piece_bytes), constant(element_), [&](Value at) {
-      const Value inside = f.compare(codegen::Compare::lt, at, valid);
-      f.store(f.offset(to, at), f.load_if(inside, f.offset(from, f.convert(at, u64)),
-                                          element_ == 1 ? Type::u8 : Type::u16));
-    });
-  };
-  f.if_else(some, elements,
-            [&] { f.copy_async(to, from, piece_bytes, codegen::CacheOperator::cg, valid); });
+  return f.compare(codegen::Compare::eq, f.bit_and(bytes, f.constant(u32, piece_bytes - 1)),
+                   f.constant(u32, 0));
 }
 
 void AlignedRows::align(const Scalar& step, const Tensor& to) {

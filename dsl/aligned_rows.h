@@ -45,7 +45,8 @@ class AlignedRows {
 
   /// A piece of a row's line that this thread copies.
   struct Piece {
-    Scalar row, number;
+    Scalar row;
+    codegen::Value number;    // in the lines of a k-tile
     codegen::Value before;    // bytes of the line in front of the row
     codegen::Value is_later;  // whether it belongs to the later k-tile of two
     codegen::Value place;     // in its stage: bytes
@@ -55,7 +56,9 @@ class AlignedRows {
   void each(std::int64_t count, const std::function<void(std::int64_t i)>& body);
   void copy(const Scalar& step, bool first);
   void copy(const Scalar& step, bool first, const Piece& piece, Inside inside);
-  void copy_part(codegen::Pointer to, codegen::Pointer from, codegen::Value valid);
+  void copy_end(const Scalar& step, bool first, const Scalar& element);
+  codegen::Pointer to(const Scalar& step, bool first, const Piece& piece);
+  codegen::Pointer from(const Scalar& step, const Piece& piece);
   void align(const Scalar& step, const Scalar& row, const Scalar& piece, std::int64_t count,
              const Tensor& to);
   Words shifted(Words words, codegen::Value bytes);
@@ -67,8 +70,14 @@ class AlignedRows {
   codegen::Value place(codegen::Value row, codegen::Value piece);
   codegen::Value exists(const Scalar& row);
   std::optional<codegen::Value> rows_inside();
+  codegen::Value rows_here();
+  std::int64_t last_rows() const;
+  codegen::Value reaches_no_end(const Scalar& row);
+  codegen::Value left(const Scalar& step, codegen::Value before);
   codegen::Value valid(const Scalar& step, const Piece& piece);
+  codegen::Value is_whole(codegen::Value bytes);
   Piece piece(const Scalar& index);
+  Piece piece(const Scalar& row, codegen::Value number);
 
   KernelState& state_;
   Tensor rows_, ring_;
