@@ -22,6 +22,7 @@ struct Words {
   std::vector<std::string> sizes, types, configs;
   unsigned seed = 1;
   int drawn = 132, ranked = 0;
+  bool one_launch = false;
   std::size_t megabytes = 2048;
   double seconds = 150;
   gpu::RaceOptions race;
@@ -52,9 +53,10 @@ std::string kind_of(const kernels::Gemm& each, const Target& target) {
 // The best of the model's candidates, one of each tile, kind and number of splits, at most a third
 // of one kind.
 std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const kernels::Gpu& gpu,
-                                         int count) {
+                                         const Words& words) {
+  const int count = words.ranked;
   const auto all = tartan::detail::ranked(gpu::options_of({}, product), gpu.target(),
-                                          *tartan::detail::row_of(gpu), true, 4096);
+                                          *tartan::detail::row_of(gpu), !words.one_launch, 4096);
   std::map<std::string, int> kinds, tiles;
   std::vector<kernels::Gemm> out;
   for (const auto& [options, cycles] : all) {
@@ -82,7 +84,7 @@ std::optional<kernels::Gemm> given(const std::string& word, const gpu::Product& 
 
 std::vector<kernels::Gemm> measured_on(const Words& words, const gpu::Product& product,
                                        const kernels::Gpu& gpu) {
-  std::vector<kernels::Gemm> out = best_of_model(product, gpu, words.ranked);
+  std::vector<kernels::Gemm> out = best_of_model(product, gpu, words);
   const auto text = [](const kernels::Gemm& of) { return gpu::config_text(of); };
   for (const std::string& word : words.configs) {
     const auto options = given(word, product, gpu.target());
@@ -121,6 +123,8 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--ranked", words.ranked,
                  "Instead of the usual configurations, so many of the model's best, one of each "
                  "tile and kind, for the problem's sizes");
+  app.add_flag("--one-launch", words.one_launch,
+               "With --ranked: without split-K and stream-K, as if there were no workspace");
   app.add_option(
          "--config", words.configs,
          "With --ranked: configurations beside those, where they run; several. Of 8-bit "
@@ -232,6 +236,8 @@ int main(int argc, char** argv) {
   }
   if (!words.configs.empty() && words.ranked == 0)
     gpu::refuse("--config", words.configs[0], "--ranked N beside it");
+  if (words.one_launch && words.ranked == 0)
+    gpu::refuse("--one-launch", "alone", "--ranked N beside it");
   if (words.types.empty()) words.types = {"bf16"};
   const auto all = problems(words);
   if (!words.only_load.empty()) return only_load(words, all);
