@@ -49,8 +49,8 @@ struct GemmConstants {
   double filled = 0.2916;   // the share of what fills it that counts with what is read
   double fill = 94.74;      // bytes per cycle that an SM takes from the second-level cache, by TMA
   double fill_off = 1.674;  // times what fills it, if rows start within sectors
-  double apart = 3.989;     // times the loads of clusters that divide k
-  double apart_copied = 1.522;   // the same of threads that copy
+  double apart = 1.408;     // times the loads of clusters that divide k
+  double apart_copied = 1.318;   // the same of threads that copy
   double together = 0.7757;      // the share that counts of what neighbours read together
   double straddle = 2.644;       // times a row's loads by TMA, if it starts off a 128-byte line
   double sectors = 0.9241;       // the share of that which is more, if it starts at a sector
@@ -73,9 +73,9 @@ struct GemmConstants {
   double tall = 1.02;               // the same of tiles of 256 rows, whose warpgroups have 128 each
   double cluster_launch = 837.1;    // of a launch in clusters that share what they read
   double launch_on_lines = 1674;    // the same where rows begin on lines
-  double cluster_sum = 995.8;       // of a launch in clusters that divide k, and the sum over them
-  double cluster_part = 43;         // of that, for each part of k
-  double cluster_bytes = 5.776;     // of accumulators per cycle, in that sum
+  double cluster_sum = 1349;       // of a launch in clusters that divide k, and the sum over them
+  double cluster_part = 44.78;         // of that, for each part of k
+  double cluster_bytes = 7.253;     // of accumulators per cycle, in that sum
   double memory_share = 1.955;      // of the bandwidth of memory; above 1 as that of the cache is
   double cache_share = 2.401;  // of the cache's; above 1, since limits that act together add up
   double reuse = 0.2764;       // of the second-level cache, that keeps operands
