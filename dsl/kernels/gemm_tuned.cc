@@ -66,10 +66,9 @@ std::optional<Gemm> tuned_by_cost(const Gemm& options, const Target& target, con
   Gemm out = all[static_cast<std::size_t>(std::find_if(cycles.begin(), cycles.end(), near) -
                                           cycles.begin())];
   // Of the largest tiles, a fourth stage helps short sums only, and those of integers.
-  const int width = bits(options.a);
-  const bool short_sums =
-      (options.k > 0 && options.k <= 4096 && width > 8) || (width == 8 && bits(options.c) == 32);
-  if (out.persistent && out.tile.m == 128 && out.tile.n == 256 && out.cluster == 1 && !short_sums) {
+  const bool bytes = bits(options.a) == 8, integers = !info(options.a).floating;
+  const bool four = bytes ? integers || bits(options.c) == 32 : options.k > 0 && options.k <= 4096;
+  if (out.persistent && out.tile.m == 128 && out.tile.n == 256 && out.cluster == 1 && !four) {
     Gemm fewer = out;
     fewer.stages = std::min(out.stages, 3);
     if (given.hold(fewer)) out = fewer;
