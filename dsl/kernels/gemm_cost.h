@@ -73,8 +73,8 @@ struct GemmConstants {
   double tall = 1.02;               // the same of tiles of 256 rows, whose warpgroups have 128 each
   double cluster_launch = 837.1;    // of a launch in clusters that share what they read
   double launch_on_lines = 1674;    // the same where rows begin on lines
-  double cluster_sum = 1349;       // of a launch in clusters that divide k, and the sum over them
-  double cluster_part = 44.78;         // of that, for each part of k
+  double cluster_sum = 1349;        // of a launch in clusters that divide k, and the sum over them
+  double cluster_part = 44.78;      // of that, for each part of k
   double cluster_bytes = 7.253;     // of accumulators per cycle, in that sum
   double memory_share = 1.955;      // of the bandwidth of memory; above 1 as that of the cache is
   double cache_share = 2.401;  // of the cache's; above 1, since limits that act together add up
