@@ -160,16 +160,16 @@ void AlignedRows::copy(const Scalar& step, bool first, const Piece& piece, Insid
     if (inside == Inside::k)
       return bytes(f.select(exists(piece.row), f.constant(u32, piece_bytes), f.constant(u32, 0)));
     const Value valid = this->valid(step, piece);
-    f.if_then(f.bit_or(is_whole(valid), reaches_no_end(piece.row)), [&] { bytes(valid); });
+    f.if_then(f.bit_or(is_whole(valid), is_before_last(piece.row)), [&] { bytes(valid); });
   };
   // In front of the row's first k-tile there is nothing to copy.
   if (first) f.if_then(piece.is_later, copy);
   else copy();
 }
 
-// Of the tile's last rows, the piece of which only a part belongs to the row: an element of it.
-// cp.async would take a part, too, but memory checkers count all 16 bytes, and behind the last row
-// there may be nothing.
+// Copies element number `element` of those at the ends of the tile's last_rows(): of pieces of
+// which only a part belongs to the row. cp.async would take a part, too, but memory checkers count
+// all 16 bytes, and behind the last row there may be nothing.
 void AlignedRows::copy_end(const Scalar& step, bool first, const Scalar& element) {
   codegen::FunctionBuilder& f = state_.f();
   const auto compare = [&](codegen::Compare how, Value x, std::int64_t y) {
@@ -219,14 +219,16 @@ Value AlignedRows::rows_here() {
   return f.minimum(all, f.convert(f.subtract(number(limit), number(origin)), s32));
 }
 
-// Rows at the end of a tile behind whose ends there may be less than a piece.
+// Rows at the end of a tile behind whose ends there may be less than a piece: one, unless rows are
+// shorter than a piece, or of a length that only the GPU knows.
 std::int64_t AlignedRows::last_rows() const {
   const std::int64_t behind = piece_bytes - element_,
                      row = std::max<std::int64_t>(length().constant().value_or(1), 1) * element_;
   return std::min((behind + row - 1) / row, height_);
 }
 
-Value AlignedRows::reaches_no_end(const Scalar& row) {
+// Whether all of the piece behind the row's end is inside the matrix.
+Value AlignedRows::is_before_last(const Scalar& row) {
   codegen::FunctionBuilder& f = state_.f();
   return f.compare(codegen::Compare::lt, f.convert(state_.value(row + last_rows(), u32), s32),
                    rows_here());

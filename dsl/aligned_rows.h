@@ -72,7 +72,7 @@ class AlignedRows {
   std::optional<codegen::Value> rows_inside();
   codegen::Value rows_here();
   std::int64_t last_rows() const;
-  codegen::Value reaches_no_end(const Scalar& row);
+  codegen::Value is_before_last(const Scalar& row);
   codegen::Value left(const Scalar& step, codegen::Value before);
   codegen::Value valid(const Scalar& step, const Piece& piece);
   codegen::Value is_whole(codegen::Value bytes);

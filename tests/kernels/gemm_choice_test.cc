@@ -147,6 +147,13 @@ TEST(GemmChoice, KnownMistakes) {
   EXPECT_TRUE(chosen(7104, 936, 912, f16).persistent);
   EXPECT_EQ(chosen(16, 8192, 8192, bf16).tile.n, 16);
   EXPECT_GT(chosen(14, 512, 7936, bf16).cluster_splits, 1);
+  EXPECT_GT(chosen(116, 512, 11520, bf16).producers, 0);
+  EXPECT_GT(chosen(116, 512, 11520, bf16).cluster_splits, 1);
+  // A fourth stage of the largest tiles, where it helps.
+  Gemm to_bytes = problem(8192, 8192, 8192, Type::s8);
+  to_bytes.c = Type::s8;
+  EXPECT_EQ(kernels::tuned(to_bytes, hopper).stages, 4);
+  EXPECT_EQ(chosen(8192, 8192, 8192, bf16).stages, 3);
   // Rows that begin off 128-byte lines, in less than a wave of tiles: clusters share what they
   // read.
   EXPECT_GT(chosen(1112, 3728, 15816, bf16).cluster, 1);
