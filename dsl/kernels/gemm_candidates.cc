@@ -67,35 +67,46 @@ class Collector {
     }
   }
 
-  // More rows as wgmma's N: up to four tiles have all of them, without much padding, and clusters
-  // share A. Or tiles of a height that fills the multiprocessors once.
+  // More rows as wgmma's N.
   void by_swapped_columns() {
-    constexpr int few = 16, most = 512, widest = 256;
+    constexpr int few = 16;
     if (options_.m <= few || options_.n == 0 || options_.a_major != Major::row) return;
     if (options_.splits != 1 || options_.stream_blocks != 0 || options_.batched) return;
-    // Clusters of four divide a tile's columns into boxes of eight.
-    const int least = info(options_.a).floating ? 8 : 16, units[] = {least, 16, 32};
-    for (const int across : {1, 2, 3, 4}) {
+    const bool all = options_.m <= 512;
+    if (all) in_few_columns();
+    in_even_columns(all ? most_across + 1 : 1);
+  }
+
+  static constexpr int most_across = 4, widest_swapped = 256;
+  // Columns of swapped tiles: clusters of four divide them into boxes of eight.
+  int least_columns() const { return info(options_.a).floating ? 8 : 16; }
+
+  // Up to four tiles have all rows, without much padding, and clusters share A.
+  void in_few_columns() {
+    const int units[] = {least_columns(), 16, 32};
+    for (int across = 1; across <= most_across; ++across) {
       const int rows = (options_.m + across - 1) / across;
       int before = 0;
       for (const int unit : units) {
         const int columns = (rows + unit - 1) / unit * unit;
-        if (options_.m > most || columns > widest || (across > 1 && columns < 40)) continue;
+        if (columns > widest_swapped || (across > 1 && columns < 40)) continue;
         if (std::exchange(before, columns) == columns || (across > 1 && unit == 32)) continue;
         for (const int height : {64, 128, 192, 256})
           for (const int lines : {1, 2}) swapped(height, columns, lines);
       }
     }
-    if (options_.m <= most) return;
-    // Tiles that divide the rows evenly, so that one wave has all of them: off 128-byte lines,
-    // where what the second-level cache delivers limits, as narrow as they can be.
-    for (int unit = off_lines() ? least : 16; unit <= 16; unit *= 2)
-      for (int across = (options_.m + widest - 1) / widest;; ++across) {
-        const int rows = (options_.m + across - 1) / across,
-                  columns = (rows + unit - 1) / unit * unit;
+  }
+
+  // At least so many tiles across divide the rows evenly, and one wave has all of them: as narrow
+  // as they can be, and with the columns that most tiles have.
+  void in_even_columns(int fewest) {
+    const int least = least_columns(), rows = options_.m;
+    for (int unit = least; unit <= 16; unit *= 2)
+      for (int across = std::max((rows + widest_swapped - 1) / widest_swapped, fewest);; ++across) {
+        const int each = (rows + across - 1) / across, columns = (each + unit - 1) / unit * unit;
         if (columns < 64 || across > gpu_.multiprocessors) break;
-        const bool twice = unit > least && off_lines() && columns - rows < least;  // by `least` too
-        if (columns > widest || twice) continue;
+        const bool twice = unit > least && columns - each < least;  // by `least` too
+        if (columns > widest_swapped || twice) continue;
         for (const int height : {64, 128, 192, 256}) {
           if (height == 64 && !off_lines()) continue;
           const std::int64_t tiles = std::int64_t{across} * ((options_.n + height - 1) / height);
