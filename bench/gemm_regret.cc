@@ -322,26 +322,26 @@ struct Knob {
   {                                                                \
 #field, [](Model & m) -> double& { return m.constants.field; } \
   }
-const Knob knobs[] = {CONSTANT(launch),         CONSTANT(second_launch),  CONSTANT(prologue),
-                      CONSTANT(sum_share),      CONSTANT(sum_wait),       CONSTANT(epilogue),
-                      CONSTANT(convert),        CONSTANT(store),          CONSTANT(store_lanes),
-                      CONSTANT(between),        CONSTANT(wgmma_wait),     CONSTANT(mma_wait),
-                      CONSTANT(producer_wait),  CONSTANT(wgmma_share),    CONSTANT(shared),
-                      CONSTANT(straddle),       CONSTANT(copy),           CONSTANT(copy_elements),
-                      CONSTANT(copy_wait),      CONSTANT(element_wait),   CONSTANT(few_wait),
-                      CONSTANT(clusters),       CONSTANT(cluster_launch), CONSTANT(memory_share),
-                      CONSTANT(cache_share),    CONSTANT(reuse),          CONSTANT(pieces),
-                      CONSTANT(wave),           CONSTANT(cluster_sum),    CONSTANT(cluster_bytes),
-                      CONSTANT(loop),           CONSTANT(sectors),        CONSTANT(power),
-                      CONSTANT(fill),           CONSTANT(together),       CONSTANT(serial_wait),
-                      CONSTANT(serial_line),    CONSTANT(filled),         CONSTANT(cluster_part),
-                      CONSTANT(store_swapped),  CONSTANT(wgmma_alone),    CONSTANT(wgmma_behind),
-                      CONSTANT(apart),          CONSTANT(fill_off),       CONSTANT(copy_off),
-                      CONSTANT(apart_copied),   CONSTANT(store_parts),    CONSTANT(turn),
-                      CONSTANT(turn_convert),   CONSTANT(direct),         CONSTANT(square),
-                      CONSTANT(piece),          CONSTANT(piece_wait),     CONSTANT(aligned),
-                      CONSTANT(lines),          CONSTANT(tall),           CONSTANT(wave_of_four),
-                      CONSTANT(launch_on_lines)};
+const Knob knobs[] = {CONSTANT(launch),        CONSTANT(second_launch),  CONSTANT(prologue),
+                      CONSTANT(sum_share),     CONSTANT(sum_wait),       CONSTANT(epilogue),
+                      CONSTANT(convert),       CONSTANT(store),          CONSTANT(store_lanes),
+                      CONSTANT(between),       CONSTANT(wgmma_wait),     CONSTANT(mma_wait),
+                      CONSTANT(producer_wait), CONSTANT(wgmma_share),    CONSTANT(shared),
+                      CONSTANT(straddle),      CONSTANT(copy),           CONSTANT(copy_elements),
+                      CONSTANT(copy_wait),     CONSTANT(word_loop),      CONSTANT(element_wait),
+                      CONSTANT(few_wait),      CONSTANT(clusters),       CONSTANT(cluster_launch),
+                      CONSTANT(memory_share),  CONSTANT(cache_share),    CONSTANT(reuse),
+                      CONSTANT(pieces),        CONSTANT(wave),           CONSTANT(cluster_sum),
+                      CONSTANT(cluster_bytes), CONSTANT(loop),           CONSTANT(sectors),
+                      CONSTANT(power),         CONSTANT(fill),           CONSTANT(together),
+                      CONSTANT(serial_wait),   CONSTANT(serial_line),    CONSTANT(filled),
+                      CONSTANT(cluster_part),  CONSTANT(store_swapped),  CONSTANT(wgmma_alone),
+                      CONSTANT(wgmma_behind),  CONSTANT(apart),          CONSTANT(fill_off),
+                      CONSTANT(copy_off),      CONSTANT(apart_copied),   CONSTANT(store_parts),
+                      CONSTANT(turn),          CONSTANT(turn_convert),   CONSTANT(direct),
+                      CONSTANT(square),        CONSTANT(piece),          CONSTANT(piece_wait),
+                      CONSTANT(aligned),       CONSTANT(lines),          CONSTANT(tall),
+                      CONSTANT(wave_of_four),  CONSTANT(launch_on_lines)};
 #undef CONSTANT
 
 // What keeps constants that hardly matter near those before.

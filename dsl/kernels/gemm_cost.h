@@ -57,7 +57,8 @@ struct GemmConstants {
   double copy_off = 2.791;       // times a row's loads by threads, if it starts off a 128-byte line
   double copy = 2.185;           // of each access of a warp that threads make to fill a stage
   double copy_elements = 0.648;  // the same of each load where each element takes one
-  double copy_wait = 25.31;      // of a warp for each of its accesses; the warps take turns
+  double copy_wait = 14.82;      // of a warp for each of its accesses; the warps take turns
+  double word_loop = 2.054;      // times that, of more accesses of an operand than are unrolled
   double serial_wait = 1.239;    // the same of producers of wgmma, who wait for their own copies,
   double serial_line = 3.211;    // and of each line of 128 bytes
   double element_wait = 12.29;   // the same for elements, in batches

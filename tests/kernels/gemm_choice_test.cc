@@ -112,6 +112,9 @@ TEST(GemmChoice, KnownMistakes) {
     EXPECT_EQ(chosen(m, n, k, bf16).producers, 0) << m;
     EXPECT_FALSE(chosen(m, n, k, bf16).persistent) << m;
   }
+  // Rows of words: tiles whose copies a loop unrolls.
+  for (const auto& [m, n, k] : {Sizes{35, 4742, 6342}, {27, 4596, 11382}})
+    EXPECT_EQ(kernels::tuned(problem(m, n, k, bf16), hopper, std::size_t{32} << 20).tile.n, 64);
   // Few rows as wgmma's N; clusters that divide k where there are few tiles, and only there.
   EXPECT_TRUE(chosen(4, 8192, 8192, bf16).swap);
   // Fewer than five without tensor cores: where rows are short, or begin off 16 bytes.
