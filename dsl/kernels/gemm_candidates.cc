@@ -69,12 +69,12 @@ class Collector {
 
   // More rows as wgmma's N.
   void by_swapped_columns() {
-    constexpr int few = 16;
+    constexpr int few = 16, most = 512;
     if (options_.m <= few || options_.n == 0 || options_.a_major != Major::row) return;
     if (options_.splits != 1 || options_.stream_blocks != 0 || options_.batched) return;
-    const bool all = options_.m <= 512;
-    if (all) in_few_columns();
-    in_even_columns(all ? most_across + 1 : 1);
+    const bool is_low = options_.m <= most;
+    if (is_low) in_few_columns();
+    in_even_columns(is_low ? most_across + 1 : 1);
   }
 
   static constexpr int most_across = 4, widest_swapped = 256;
