@@ -224,9 +224,9 @@ TEST(GemmSchedule, TunedForHopper) {
                {2048, 2048, 2048, 128, 256, false},
                {2048, 1280, 8192, 128, 160, false},  // one round of all multiprocessors
                {1536, 1536, 1536, 128, 144, false},
-               {896, 1280, 2048, 128, 72, false},     // transposed: 13 by 10 tiles
-               {696, 1872, 3840, 128, 88, false},     // 8 by 15, on 128-byte lines
-               {496, 3192, 3712, 128, 104, false},    // 5 by 25, of at most 512 rows
+               {896, 1280, 2048, 128, 72, false},   // transposed: 13 by 10 tiles
+               {696, 1872, 3840, 128, 88, false},   // 8 by 15, on 128-byte lines
+               {496, 3192, 3712, 128, 104, false},  // 5 by 25, of at most 512 rows
                {1024, 1024, 1024, 128, 64, false},
                {768, 768, 768, 64, 80, false},
                {512, 512, 512, 64, 32, false},
