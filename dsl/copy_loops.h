@@ -11,4 +11,9 @@ namespace tartan::inline TARTAN_ABI::detail {
 /// as long for each of them that waits for its loads.
 constexpr int unrolled_accesses = 16;
 
+/// Whether so many accesses to a tile are more than `threads` unroll.
+constexpr bool copies_in_loop(double accesses, double threads) {
+  return accesses > unrolled_accesses * threads;
+}
+
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -97,8 +97,8 @@ class Collector {
     }
   }
 
-  // At least so many tiles across divide the rows evenly, and one wave has all of them: as narrow
-  // as they can be, and with the columns that most tiles have.
+  // Tiles that divide the rows evenly, at least `fewest` across, where one wave has all of them: as
+  // narrow as they can be, and with the columns that most tiles have.
   void in_even_columns(int fewest) {
     const int least = least_columns(), rows = options_.m;
     for (int unit = least; unit <= 16; unit *= 2)
@@ -290,8 +290,8 @@ class Collector {
   // Producers that issue each copy themselves: more copies of an operand than a loop unrolls take
   // twice as long each.
   bool copies_quickly(const Tile& tile, int producers) const {
-    return std::max(tile.m, tile.n) * line_bytes <=
-           unrolled_accesses * 32 * producers * copied_bytes(options_);
+    return !copies_in_loop(std::max(tile.m, tile.n) * line_bytes / copied_bytes(options_),
+                           32 * producers);
   }
 
   void by_warps() {

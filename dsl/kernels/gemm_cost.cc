@@ -254,7 +254,7 @@ void Work::copies(const Gemm& options, const Target& target, double line, const 
   const double warps = options.producers ? options.producers : tile.warps_m * tile.warps_n;
   const auto operand = [&](double rows, double inside) {
     const double accesses = rows * line / bytes / 32, each = accesses / warps;
-    const bool loops = rows * line / std::max(bytes, word) > unrolled_accesses * 32 * warps;
+    const bool loops = copies_in_loop(rows * line / std::max(bytes, word), 32 * warps);
     issue += accesses * inside * (elements ? c.copy_elements : c.copy);
     copy += each * inside *
             (!elements ? (serial ? c.serial_wait : c.copy_wait * (loops ? c.word_loop : 1))
