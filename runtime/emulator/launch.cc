@@ -422,11 +422,13 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   context.schedule = exploration ? exploration->schedule : schedule.get();
   std::optional<Determinacy> determinacy;
   if (exploration && exploration->proves) context.determinacy = &determinacy.emplace(context);
+  if (exploration) context.equal_stores = &exploration->equal_stores;
   const Ran ran = context.schedule
                       ? run_scheduled(context, machine.options, find_arch(module_->hardware()))
                       : run_as_usual(context, machine.options);
   if (timeline) timeline->finish();
-  if (determinacy) exploration->obstacles = determinacy->obstacles();
+  if (determinacy)
+    std::ranges::move(determinacy->obstacles(), std::back_inserter(exploration->obstacles));
   Report report = ran.report;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (counts) report.instructions = counts->instructions();

@@ -6,7 +6,10 @@
 // in one op, so that no other warp comes in between.
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
@@ -39,7 +42,27 @@ WatchedAccess access_of(const Watch& watch, const Op& op, std::uint32_t lanes,
           .writes = watch.writes,
           .strong = watch.strong,
           .noncoherent = watch.noncoherent,
-          .scope = static_cast<Scope>(watch.scope)};
+          .scope = static_cast<Scope>(watch.scope),
+          .element_bytes = watch.atom_bytes,
+          .continues = watch.atomic != Watch::Atomic::no,
+          .observes =
+              watch.atomic != Watch::Atomic::no && watch.atomic != Watch::Atomic::reduces};
+}
+
+StrongAccess strong_of(const Watch& watch, const Op& op, std::uint32_t lanes,
+                       const std::uint64_t* at) {
+  using Kind = StrongUse::Kind;
+  const bool reduces = watch.atomic == Watch::Atomic::reduces;
+  return {.window = op.window,
+          .lanes = lanes,
+          .at = at,
+          .ordering = ordering(watch),
+          .use = {!watch.writes ? Kind::reads
+                  : reduces     ? Kind::reduces
+                                : Kind::writes,
+                  watch.operation},
+          .reads = !watch.writes || (watch.atomic != Watch::Atomic::no && !reduces),
+          .replaces = watch.writes && watch.atomic == Watch::Atomic::no};
 }
 
 void watched_load(Warp& warp, const Op& op) {
@@ -49,7 +72,7 @@ void watched_load(Warp& warp, const Op& op) {
   note_strong(warp, op, watch, at);
   races_of(warp).access(warp, access_of(watch, op, warp.mask, at));
   watch.inner(warp, op);
-  if (watch.strong) races_of(warp).learn(warp, op.window, at, ordering(watch));
+  if (watch.strong) races_of(warp).order(warp, strong_of(watch, op, warp.mask, at));
 }
 
 void watched_store(Warp& warp, const Op& op) {
@@ -61,8 +84,34 @@ void watched_store(Warp& warp, const Op& op) {
   WatchedAccess access = access_of(watch, op, warp.mask, at);
   if (watch.element_bytes) access.value = &value;
   races_of(warp).access(warp, access);
-  if (watch.strong) races_of(warp).publish(warp, op.window, at, ordering(watch), true);
+  if (watch.strong) races_of(warp).order(warp, strong_of(watch, op, warp.mask, at));
   watch.inner(warp, op);
+}
+
+// Those lanes of a compare-and-swap that find what they compare with: the others only read (PTX ISA
+// 9.7.13). Lanes come one after another.
+std::uint32_t swapping(Warp& warp, const Op& op, const Watch& watch) {
+  Access access;
+  const std::size_t bytes = watch.bytes;
+  if (bytes > 8 || !resolve(warp, op, static_cast<std::uint32_t>(bytes), access)) return warp.mask;
+  const std::uint32_t* slots = warp.program->slots.data() + op.list;
+  const std::size_t step = bytes == 8 ? 8 : 4;
+  const auto value = [&](std::uint32_t slot, int lane) {
+    std::uint64_t out = 0;
+    std::memcpy(&out, warp.arena + slot + step * static_cast<std::size_t>(lane), bytes);
+    return out;
+  };
+  std::uint32_t out = 0;
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    std::uint64_t there = 0;
+    std::memcpy(&there, access.at[lane], bytes);
+    for (std::uint32_t before = out; before; before &= before - 1)
+      if (const int other = std::countr_zero(before); access.at[other] == access.at[lane])
+        there = value(op.c, other);
+    if (there == value(slots[1], lane)) out |= 1u << lane;
+  }
+  return out;
 }
 
 void watched_atomic(Warp& warp, const Op& op) {
@@ -70,10 +119,19 @@ void watched_atomic(Warp& warp, const Op& op) {
   std::uint64_t at[32];
   addresses(warp, op, at);
   note_strong(warp, op, watch, at);
-  races_of(warp).access(warp, access_of(watch, op, warp.mask, at));
-  races_of(warp).publish(warp, op.window, at, ordering(watch), false);
+  const std::uint32_t writes =
+      watch.atomic == Watch::Atomic::compares ? swapping(warp, op, watch) : warp.mask;
+  if (warp.leave) return;
+  Watch reading = watch;
+  reading.writes = false;
+  const auto tell = [&](const Watch& how, std::uint32_t lanes) {
+    if (!lanes) return;
+    races_of(warp).access(warp, access_of(how, op, lanes, at));
+    races_of(warp).order(warp, strong_of(how, op, lanes, at));
+  };
+  tell(watch, writes);
+  tell(reading, warp.mask & ~writes);
   watch.inner(warp, op);
-  races_of(warp).learn(warp, op.window, at, ordering(watch));
 }
 
 // ldmatrix and stmatrix: done when all lanes have come.
@@ -164,19 +222,37 @@ bool is_global(const isa::Spelling& spelling) {
   return spaces.size > 0 && memory_of(spaces[0]) == StateSpace::global;
 }
 
+// Of an element of a vector. Packed types are changed by halves.
+std::uint8_t atom_bytes(const isa::Spelling& spelling, std::uint8_t bytes) {
+  if (spelling.type(0) == Type::f16x2 || spelling.type(0) == Type::bf16x2) return 0;
+  const int elements = spelling.has("v8"_q)   ? 8
+                       : spelling.has("v4"_q) ? 4
+                       : spelling.has("v2"_q) ? 2
+                                              : 1;
+  return static_cast<std::uint8_t>(bytes / elements);
+}
+
 Handler watch_access(const isa::Spelling& spelling, bool all, Watch& watch) {
   if (private_space(spelling)) return nullptr;
   watch.bytes = static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
   read_order(spelling, watch);
   if (!all && !watch.strong && is_global(spelling)) return nullptr;
   watch.noncoherent = spelling.has("nc"_q);
+  watch.atom_bytes = atom_bytes(spelling, watch.bytes);
   switch (spelling.opcode) {
     case Opcode::ld:
     case Opcode::ldu: return watched_load;
     case Opcode::st:
     case Opcode::st_async: watch.writes = true; return watched_store;
-    default: watch.writes = true; return watched_atomic;
+    default: break;
   }
+  watch.writes = true;
+  watch.atomic = spelling.opcode != Opcode::atom ? Watch::Atomic::reduces
+                 : spelling.has("cas"_q)         ? Watch::Atomic::compares
+                                                 : Watch::Atomic::gives;
+  // ".global.add.u32": what commutes.
+  watch.operation = std::hash<std::string_view>()(spelling.text.substr(spelling.row().name.size()));
+  return watched_atomic;
 }
 
 std::uint8_t rows_of(const isa::Spelling& spelling) {

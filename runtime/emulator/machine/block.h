@@ -29,6 +29,7 @@ class LaunchDefinedness;
 class LaunchProfile;
 class LaunchTimeline;
 class Determinacy;
+class EqualStores;
 class Schedule;
 
 /// What all blocks of a launch share.
@@ -52,6 +53,7 @@ struct LaunchContext {
   LaunchTimeline* timeline = nullptr;        // of one whose events are taken down
   Schedule* schedule = nullptr;              // null: the usual order
   Determinacy* determinacy = nullptr;        // of a launch whose schedules are looked for
+  EqualStores* equal_stores = nullptr;       // of the same, and of others under its schedules
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Takes a cluster that has not started out of the grid, and gives the place of its first block.
   std::function<std::optional<Dim3>()> cancel = {};

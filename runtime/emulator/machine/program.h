@@ -170,6 +170,9 @@ struct Watch {
   std::uint8_t scope = 2;          // Scope
   std::uint8_t element_bytes = 0;  // of a store whose registers are in the op's list; 0: of another
   bool wide = false;               // those are of 64 bits
+  std::uint8_t atom_bytes = 0;     // of an element of a strong access; 0: of several sizes
+  enum class Atomic : std::uint8_t { no, gives, reduces, compares } atomic = Atomic::no;
+  std::uint64_t operation = 0;  // of a reduction
 };
 
 /// What an op does in a launch under a profile, and how its accesses are counted

@@ -24,16 +24,21 @@ class ClusterRaces::AsyncJudge {
         past.deed.lane() == last_.deed.lane() && past.deed.strength() == last_.deed.strength())
       return after_last_;
     last_ = past;
-    return after_last_ = both_strong(past) || (knows(past) && is_visible(past));
+    return after_last_ = knows(past) && is_visible(past);
   }
-  bool after_read(const Past& past) const { return both_strong(past) || knows(past); }
+  bool after_read(const Past& past) const { return knows(past); }
   bool knows(const Past& past) const { return knows(past, past.warp); }
   bool all_ordered(const Past& past) const {
     return !access_.warps && races_.clocks_.all_know(warp_, 1u << lane_, past.warp, past.time);
   }
-  bool settled(const Past& past, bool wrote) const {
-    return both_strong(past) || (!wrote && all_ordered(past));
+  bool settled(const Past& past, bool wrote) const { return !wrote && all_ordered(past); }
+  bool both_strong(const Past& past) const {
+    return access_.strong && races_.both_strong(past, warp_, *access_.strong);
   }
+  bool reach(const Past& one, const Past& other) const { return races_.reach(one, other); }
+  Extent extent() const { return {}; }  // elements of whatever size
+  bool continues() const { return access_.strong.has_value(); }
+  bool observes() const { return false; }
   std::uint32_t own() const { return ~0u; }  // it is no lane
   bool strangers(std::uint32_t one, std::uint32_t other) const {
     return races_.strangers(one, other);
@@ -49,10 +54,6 @@ class ClusterRaces::AsyncJudge {
   }
 
  private:
-  bool both_strong(const Past& past) const {
-    return access_.strong && races_.both_strong(past, warp_, *access_.strong);
-  }
-
   // Whether the issuer knows of what `past` did, as the actor with that number.
   bool knows(const Past& past, std::uint32_t number) const {
     const auto of_lane = [&](std::uint32_t lane) { return knows({number, past.time, lane}); };

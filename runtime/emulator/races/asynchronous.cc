@@ -118,9 +118,10 @@ VectorClock& ClusterRaces::pending(const Warp& warp, const std::byte* mbarrier, 
 
 void ClusterRaces::arrive_at(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
                              bool relaxed, bool of_cta) {
-  VectorClock& to = pending(warp, mbarrier, of_cta);
-  if (relaxed) clocks_.release_fenced(warp, lanes, Scope::cta, to);
-  else clocks_.release(warp, lanes, to);
+  if (!relaxed) return clocks_.release(warp, lanes, pending(warp, mbarrier, of_cta));
+  // Other CTAs are reached by a fence that reaches them.
+  clocks_.release_fenced(warp, lanes, Scope::cta, pending(warp, mbarrier, true));
+  if (!of_cta) clocks_.release_fenced(warp, lanes, Scope::cluster, pending(warp, mbarrier, false));
 }
 
 void ClusterRaces::end_phase(const std::byte* mbarrier) {
@@ -136,8 +137,10 @@ void ClusterRaces::waited(Warp& warp, std::uint32_t lanes, const std::byte* mbar
                           bool of_cta) {
   const Phases& all = phases(mbarrier);
   for (const Arrivals& each : all.arrivals) {
-    if (each.rank != warp.block->rank() && (each.narrow || of_cta)) continue;
-    if (relaxed) clocks_.acquire_relaxed(warp, lanes, each.known);
+    const bool own = each.rank == warp.block->rank();
+    if (!own && (each.narrow || of_cta)) continue;
+    if (relaxed)
+      clocks_.acquire_relaxed(warp, lanes, each.known, own ? Scope::cta : Scope::cluster);
     else clocks_.acquire(warp, lanes, each.known);
   }
   if (all.number) clocks_.learn_end(warp, lanes, *all.number, all.phases);

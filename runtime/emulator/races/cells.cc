@@ -21,6 +21,13 @@ Cell Cells::copy(const Cell& cell) {
   return made;
 }
 
+Past Cells::last_write(const Cell& cell) const {
+  if (cell.wides) return records_[cell.wides].past;
+  for (std::uint32_t at = cell.others; at; at = records_[at].next)
+    if (records_[at].wrote) return records_[at].past;
+  return cell.written;
+}
+
 Past Cells::some_read(const Cell& cell) const {
   for (std::uint32_t at = cell.others; at; at = records_[at].next)
     if (!records_[at].wrote) return records_[at].past;

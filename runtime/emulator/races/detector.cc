@@ -8,6 +8,7 @@
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/races/equal_stores.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -47,6 +48,21 @@ class ClusterRaces::Judge {
   void pass(std::uint32_t lanes) { done_ |= lanes; }
   std::uint32_t own() const { return own_; }
 
+  /// A strong access of `bytes` is one of so many bytes after another.
+  std::uint64_t element_bytes(std::uint64_t bytes) const {
+    return access_.element_bytes ? access_.element_bytes : bytes;
+  }
+  void element(std::uint64_t address) {
+    extent_ = {static_cast<std::uint32_t>(address), access_.element_bytes};
+  }
+  const Extent& extent() const { return extent_; }
+  bool continues() const { return access_.continues; }
+  bool observes() const { return access_.observes; }
+  bool both_strong(const Past& past) const {
+    return access_.strong && races_.both_strong(past, warp_, access_.scope);
+  }
+  bool reach(const Past& one, const Past& other) const { return races_.reach(one, other); }
+
   bool after_write(const Past& past) { return !access_.noncoherent && after_read(past); }
   bool after_read(const Past& past) {
     if (past.warp == own_ && 1u << past.deed.lane() == lanes_) return true;
@@ -75,9 +91,11 @@ class ClusterRaces::Judge {
     const RaceSide second{.actor = access_.actor, .pc = warp_.pc - 1, .writes = access_.writes};
     Race::Kind kind = Race::Kind::unordered;
     if (access_.noncoherent) kind = Race::Kind::noncoherent;
+    else if (both_strong(past)) kind = Race::Kind::mixed;
     else if (wrote && first.actor == Actor::thread && access_.value && same_value(past))
       kind = Race::Kind::same_value;
     const std::uint32_t racing = access_.noncoherent ? lanes_ : lanes_without(past);
+    if (kind == Race::Kind::same_value) races_.watch_equal_stores(warp_, access_, lane_, place_);
     if (races_.launch_.whole &&
         races_.launch_.reports.count(kind, first, second, access_.mbarrier, std::popcount(racing)))
       return;
@@ -93,9 +111,7 @@ class ClusterRaces::Judge {
   }
 
  private:
-  bool settled(const Past& past) {
-    return both_strong(past) || of_no_interest(past) || all_ordered(past);
-  }
+  bool settled(const Past& past) { return of_no_interest(past) || all_ordered(past); }
 
   // Where shared memory alone is looked at, nobody hears of races between ordinary accesses.
   bool of_no_interest(const Past& past) const {
@@ -121,10 +137,6 @@ class ClusterRaces::Judge {
     for (std::uint32_t lane = 0; lane < 32; ++lane)
       if (of_lane(lane)) return true;
     return false;
-  }
-
-  bool both_strong(const Past& past) const {
-    return access_.strong && races_.both_strong(past, warp_, access_.scope);
   }
 
   // Whether the past write left what this one writes.
@@ -155,6 +167,7 @@ class ClusterRaces::Judge {
   std::uint32_t lanes_ = 0, done_ = 0;  // the current ones, lane_ the first; those before
   bool ordinary_;
   Place place_;
+  Extent extent_;
   /// What all lanes know of a warp's times.
   struct Known {
     std::uint32_t warp = ~0u, up_to = 0, not_from = ~0u;
@@ -181,18 +194,22 @@ LaunchRaces::LaunchRaces(const LaunchContext& context, bool whole)
       reports(context, numbers),
       predecessor(context.predecessor) {
   const Program& program = context.program;
+  bool sequential = false, narrow = false;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Watch& watch = program.watches[i];
     const Window window = program.ops[i].window;
     ordered |= watch.sequential || (watch.strong && watch.writes && window != Window::shared &&
                                     window != Window::cluster);
+    sequential |= watch.sequential;
+    narrow |= watch.inner && static_cast<Scope>(watch.scope) != Scope::gpu;
   }
+  this->program = {.sequential = sequential, .narrow = narrow};
 }
 
 ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch)
     : cluster_(cluster),
       launch_(launch),
-      clocks_(launch.numbers, launch.sequential),
+      clocks_(launch.numbers, launch.program),
       shared_(cluster.size(), Shadow(~0u)),
       boxes_(cluster.size()),
       barriers_(std::size_t{16} * cluster.size()),
@@ -225,6 +242,18 @@ bool ClusterRaces::both_strong(const Past& past, const Warp& warp, Scope scope) 
   if (!past.deed.strength()) return false;
   const auto other = static_cast<Scope>(past.deed.strength() - 1);
   return clocks_.within(past.warp, warp, std::min(scope, other));
+}
+
+bool ClusterRaces::reach(const Past& one, const Past& other) const {
+  const Numbers& numbers = clocks_.numbers();
+  const std::uint32_t strength = std::min(one.deed.strength(), other.deed.strength());
+  if (!strength) return false;
+  const auto scope = static_cast<Scope>(strength - 1);
+  if (scope == Scope::gpu) return true;
+  if (numbers.cluster(one.warp) != numbers.cluster(other.warp)) return false;
+  return scope == Scope::cluster || (numbers.actor(one.warp) != Actor::mbarrier &&
+                                     numbers.actor(other.warp) != Actor::mbarrier &&
+                                     numbers.rank(one.warp) == numbers.rank(other.warp));
 }
 
 RaceSide ClusterRaces::side(std::uint32_t number, const Warp& warp, std::uint32_t lane) const {
@@ -339,7 +368,49 @@ void ClusterRaces::access_lanes(Judge& judge, Warp& warp, const WatchedAccess& a
     }
     shadow.access(groups.subspan(i, end - i), access.bytes, now, access.writes, judge);
   }
+  if (warp.block->context().equal_stores && access.writes && access.actor == Actor::thread)
+    for (const LaneGroup& group : groups)
+      compare_equal_stores(judge, warp, access, memory, group, now);
   note_groups(warp, access, memory, now, groups);
+}
+
+// ---- Stores of equal values.
+
+void ClusterRaces::watch_equal_stores(const Warp& warp, const WatchedAccess& access,
+                                      std::uint32_t lane, const Place& place) {
+  EqualStores* const stores = warp.block->context().equal_stores;
+  const auto where = place_of(warp, access.window, access.at[lane]);
+  if (stores && where) stores->watch(where->first, place.address, access.bytes);
+}
+
+// Those before it that nothing orders and that left something else are a race: in another order
+// that would have come last.
+void ClusterRaces::compare_equal_stores(Judge& judge, Warp& warp, const WatchedAccess& access,
+                                        const Place& memory, const LaneGroup& group,
+                                        const Past& now) {
+  EqualStores& stores = *warp.block->context().equal_stores;
+  if (stores.empty()) return;
+  const auto lane = static_cast<std::uint32_t>(std::countr_zero(group.lanes));
+  const auto where = place_of(warp, access.window, access.at[lane]);
+  if (!where) return;
+  EqualStores::Store made{now.of_lane(lane), group.address, {}, access.bytes};
+  if (access.value && access.bytes <= most_value_bytes) {
+    made.value.resize(access.bytes);
+    read_value(warp, *access.value, lane, made.value.data());
+  }
+  judge.turn(group);
+  stores.add(where->first, made, [&](const EqualStores::Store& before) {
+    const bool own = before.past.warp == made.past.warp && before.past.deed.lane() == lane;
+    const bool ordered = own || judge.knows(before.past);
+    const bool agrees = made.agrees(before);
+    if (!ordered && !agrees && !judge.both_strong(before.past)) {
+      Race race = race_with(before.past, true, memory, group.address);
+      race.second = side(now.warp, warp, lane);
+      race.second.writes = true;
+      report(warp, race);
+    }
+    return ordered && agrees && before.first == made.first && before.bytes == made.bytes;
+  });
 }
 
 // For the launch before, and for blocks that exit.
@@ -413,24 +484,26 @@ void each_address(std::uint32_t mask, const std::uint64_t* at, Body&& body) {
 
 }  // namespace
 
-void ClusterRaces::publish(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering,
-                           bool replaces) {
-  if (no_locations() && !clocks_.can_publish(warp, warp.mask, ordering)) return;
-  each_address(warp.mask, at, [&](std::uint32_t lanes, std::uint64_t address) {
+// Lanes of an atomic come to one word one after another, and those behind learn what those before
+// told.
+void ClusterRaces::order(const Warp& warp, const StrongAccess& access) {
+  const bool writes = access.use.kind != StrongUse::Kind::reads;
+  const Ordering told = writes ? access.ordering : Ordering{};
+  const bool leaves =
+      (writes || launch_.program.sequential) && clocks_.can_publish(warp, access.lanes, told);
+  if (no_locations() && !leaves) return;
+  each_address(access.lanes, access.at, [&](std::uint32_t lanes, std::uint64_t address) {
     Place where;
-    if (!find_place(warp, window, address, where)) return;
-    Location* known = location(where, clocks_.can_publish(warp, lanes, ordering));
-    if (known) clocks_.publish(warp, lanes, *known, ordering, replaces);
-  });
-}
-
-void ClusterRaces::learn(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering) {
-  if (no_locations()) return;
-  each_address(warp.mask, at, [&](std::uint32_t lanes, std::uint64_t address) {
-    Place where;
-    const bool found = find_place(warp, window, address, where);
-    if (const Location* known = found ? location(where, false) : nullptr)
-      clocks_.learn(warp, lanes, *known, ordering);
+    if (!find_place(warp, access.window, address, where)) return;
+    Location* const known = location(where, leaves);
+    if (!known) return;
+    for (std::uint32_t left = lanes; left;) {
+      const std::uint32_t now = writes ? left & (0 - left) : left;
+      left &= ~now;
+      if (access.reads) clocks_.learn(warp, now, *known, access.ordering);
+      clocks_.use(warp, now, *known, access.use);
+      if (writes) clocks_.publish(warp, now, *known, access.ordering, access.replaces);
+    }
   });
 }
 

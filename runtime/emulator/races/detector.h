@@ -75,10 +75,10 @@ class LaunchRaces {
 
   const bool whole;
   bool ordered = false;  // strong operations on global memory may order clusters
+  ThreadClocks::Program program;
   Numbers numbers;
   Shadow global{16};
   Locations locations;
-  Location sequential;
   RaceReports reports;
   Predecessor* const predecessor;  // null: nothing of before can still run
 };
@@ -104,6 +104,20 @@ struct WatchedAccess {
   Scope scope = Scope::gpu;
   const StoredValue* value = nullptr;  // of a store, before it is done: for races without effect
   std::uint64_t alignment = 0;         // 0: as many as bytes
+  std::uint32_t element_bytes = 0;     // of a strong one; 0: elements of several sizes
+  bool continues = false;              // a strong write that goes on from what is there
+  bool observes = false;               // and gives that
+};
+
+/// A strong access of some lanes, as it orders threads.
+struct StrongAccess {
+  Window window = Window::generic;
+  std::uint32_t lanes = 0;
+  const std::uint64_t* at = nullptr;  // addresses in the window, of 32 lanes
+  Ordering ordering;
+  StrongUse use;
+  bool reads = false;     // in the sense of an acquire pattern: not red
+  bool replaces = false;  // it writes, and does not read what was there
 };
 
 /// An access of a lane's asynchronous operation, or of a warpgroup's product.
@@ -142,10 +156,8 @@ class ClusterRaces {
   /// Whether global memory is looked at.
   bool whole() const { return launch_.whole; }
   void access(Warp& warp, const WatchedAccess& access);
-  /// Strong accesses of warp.mask at those addresses order threads.
-  void publish(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering,
-               bool replaces);
-  void learn(Warp& warp, Window window, const std::uint64_t* at, Ordering ordering);
+  /// It orders threads: before it is done, if it writes, and behind it, if it reads.
+  void order(const Warp& warp, const StrongAccess& access);
 
   // Barriers.
   void arrive(const Warp& warp, std::uint32_t barrier);
@@ -237,6 +249,10 @@ class ClusterRaces {
                     std::span<const LaneGroup> groups);
   void note_groups(const Warp& warp, const WatchedAccess& access, const Place& memory,
                    const Past& now, std::span<const LaneGroup> groups);
+  void watch_equal_stores(const Warp& warp, const WatchedAccess& access, std::uint32_t lane,
+                          const Place& place);
+  void compare_equal_stores(Judge& judge, Warp& warp, const WatchedAccess& access,
+                            const Place& memory, const LaneGroup& group, const Past& now);
   void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool writes);
   /// An access to global memory of one of `lanes`, which may have come before the predecessor's.
   void judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,
@@ -250,6 +266,8 @@ class ClusterRaces {
   /// Whether nothing orders what the two do.
   bool strangers(std::uint32_t one, std::uint32_t other) const;
   bool both_strong(const Past& past, const Warp& warp, Scope scope) const;
+  /// Whether two past strong accesses are within each other's scope.
+  bool reach(const Past& one, const Past& other) const;
   RaceSide side(std::uint32_t number, const Warp& warp, std::uint32_t lane) const;
   Race race_with(const Past& past, bool wrote, const Place& place, std::uint64_t cell) const;
   void report(Warp& warp, const Race& race);

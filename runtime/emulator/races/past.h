@@ -44,6 +44,7 @@ class Deed {
 struct Past {
   std::uint32_t warp = 0, time = 0;  // as in Epoch; time 0: there was none
   Deed deed;
+  Past of_lane(std::uint32_t lane) const { return {warp, time, deed.of_lane(lane)}; }
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -229,6 +229,9 @@ std::string RaceReports::advice(const Race& race, Span span) const {
   if (race.kind == Race::Kind::unacquired)
     return "the copy may see the tensor map as it was: expected "
            "fence.proxy.tensormap::generic.acquire of its 128 bytes in this CTA in between";
+  if (race.kind == Race::Kind::mixed)
+    return "two strong accesses are one after the other only where they are to the same bytes (PTX "
+           "ISA 8.7.1): make them of one size";
   if (race.kind == Race::Kind::noncoherent)
     return "ld.global.nc requires that no thread writes there during the kernel: leave out .nc";
   if (is_asynchronous(race.first.actor)) return copy_advice(race);
@@ -290,6 +293,7 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
   }
   const char* const head = race.kind == Race::Kind::same_value
                                ? "race of stores of the same value: "
+                           : race.kind == Race::Kind::mixed ? "race of atomics of different sizes: "
                            : race.kind == Race::Kind::unordered ? "race: "
                                                                 : "";
   const std::string operand = race.operand ? fmt::format(" as {}", race.operand) : "";

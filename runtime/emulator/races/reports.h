@@ -33,6 +33,7 @@ struct Race {
   enum class Kind : std::uint8_t {
     unordered,
     same_value,   // unordered, but both write the same
+    mixed,        // both are strong, but to elements of different sizes
     unfenced,     // ordered, but the async proxy need not see the store
     unacquired,   // the same of a tensor map
     noncoherent,  // ld.global.nc of what the grid writes

@@ -8,6 +8,11 @@
 //
 // Both tell a judge of past accesses:
 //   judge.settled(past, wrote)   the access is ordered behind it whatever its lane was
+//   judge.both_strong(past)      both are strong, and reach each other
+//   judge.reach(past, past)      the same of two past ones
+//   judge.extent(), judge.continues(), judge.observes()
+//                                of a strong access: its element, and whether it goes on from what
+//                                is there, and gives that
 //   judge.after_write(past), judge.after_read(past)
 //                                the same of the lane that past names
 //   judge.unordered(past, address of the unit, wrote)
@@ -18,6 +23,8 @@
 //   judge.knows(past), judge.all_ordered(past)
 //                                it happens before now, strong or not
 //   judge.turn(group)            what follows is about an access of those lanes
+//   judge.element_bytes(bytes), judge.element(address)
+//                                and, one after another, to those elements
 //   judge.pass(lanes)            their accesses are ordered
 #pragma once
 
@@ -272,8 +279,14 @@ void Shadow::access_group(const LaneGroup& group, std::uint64_t bytes, const Pas
   judge.turn(group);
   Past of_group = now;
   of_group.deed = now.deed.of_lane(static_cast<std::uint32_t>(std::countr_zero(group.lanes)));
-  if (writes) write(group.address, bytes, of_group, judge);
-  else read(group.address, bytes, of_group, group.lanes, judge);
+  // A strong access of a vector is one of each element.
+  const std::uint64_t step = now.deed.strength() ? judge.element_bytes(bytes) : bytes;
+  for (std::uint64_t done = 0; done < bytes; done += step) {
+    const std::uint64_t at = group.address + done;
+    judge.element(at);
+    if (writes) write(at, step, of_group, judge);
+    else read(at, step, of_group, group.lanes, judge);
+  }
 }
 
 template <typename Judge>

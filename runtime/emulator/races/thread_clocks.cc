@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 #include "runtime/emulator/machine/block.h"
 
@@ -15,30 +16,29 @@ constexpr std::uint32_t all = 0xFFFFFFFF;
 
 // ---- Places in memory.
 
-Location::Part& Location::part(Scope scope, std::uint32_t owner) {
-  for (Part& each : parts_)
-    if (each.scope == scope && each.owner == owner) return each;
-  return parts_.emplace_back(Part{scope, owner, {}});
+// Nobody can say any more in which order they came, and all that comes is behind them.
+void Location::seal_reductions() {
+  writes_.join(reductions_);
+  reductions_ = {};
 }
 
-void Location::publish(const VectorClock& what, Scope scope, std::uint32_t cta,
-                       std::uint32_t cluster) {
-  part(Scope::cta, cta).known.join(what);
-  if (scope >= Scope::cluster) part(Scope::cluster, cluster).known.join(what);
-  if (scope >= Scope::gpu) part(Scope::gpu, 0).known.join(what);
-}
-
-void Location::learn(VectorClock& to, Scope scope, std::uint32_t cta, std::uint32_t cluster) const {
-  for (const Part& each : parts_)
-    if (each.scope <= scope &&
-        (each.scope == Scope::gpu || each.owner == (each.scope == Scope::cta ? cta : cluster)))
-      to.join(each.known);
+void Location::use(const StrongUse& how, const Scoped<SharedTimes>& passed,
+                   Scoped<SharedTimes>& forced) {
+  const bool reduces = how.kind == StrongUse::Kind::reduces;
+  if (!reduces || operation_ != how.operation) seal_reductions();
+  forced.join(writes_);
+  if (how.kind == StrongUse::Kind::reads) return reads_.join(passed);
+  forced.join(reads_);
+  writes_.join(reads_);
+  reads_ = {};
+  (reduces ? reductions_ : writes_).join(passed);
+  operation_ = how.operation;
 }
 
 // ---- Threads.
 
-ThreadClocks::ThreadClocks(Numbers numbers, Location& sequential)
-    : numbers_(numbers), warps_(numbers.warps()), sequential_(sequential) {}
+ThreadClocks::ThreadClocks(Numbers numbers, Program program)
+    : numbers_(numbers), program_(program), warps_(numbers.warps()) {}
 
 void ThreadClocks::start(std::uint32_t cluster, const std::vector<std::uint32_t>& lanes_of_warps) {
   cluster_ = cluster;
@@ -53,8 +53,8 @@ std::uint32_t ThreadClocks::index(const Warp& warp) const {
   return warp.block->rank() * numbers_.warps_per_block + warp.index;
 }
 
-std::uint32_t ThreadClocks::cta(const Warp& warp) const {
-  return cluster_ * numbers_.blocks + warp.block->rank();
+ScopedPlace ThreadClocks::place(const Warp& warp) const {
+  return {cluster_ * numbers_.blocks + warp.block->rank(), cluster_};
 }
 
 bool ThreadClocks::within(std::uint32_t number, const Warp& warp, Scope scope) const {
@@ -122,14 +122,21 @@ void ThreadClocks::each_group(WarpState& state, std::uint32_t lanes, Body&& body
   }
 }
 
+namespace {
+
+std::uint32_t whole(std::uint32_t lanes, std::uint32_t of_warp) {
+  return lanes == of_warp ? all : lanes;
+}
+
+}  // namespace
+
 // What `lanes` of the group know, themselves included; lanes that do not exist do nothing.
-void ThreadClocks::tell(WarpState& state, const Group& group, std::uint32_t lanes,
-                        VectorClock& to) {
+void ThreadClocks::tell(const WarpState& state, const Warp& warp, const Group& group,
+                        std::uint32_t lanes, VectorClock& to) const {
   to.join(group.now);
-  const std::uint32_t own = first_ + static_cast<std::uint32_t>(&state - warps_.data());
-  const std::uint32_t whole = lanes == state.lanes ? all : lanes;
-  to.raise(own, whole, state.time);
-  if (numbers_.mbarriers) to.raise(own + numbers_.distance(Actor::init), whole, state.time);
+  const std::uint32_t own = this->own(state), these = whole(lanes, state.lanes);
+  to.raise(own, these, state.time);
+  if (numbers_.mbarriers) to.raise(own + numbers_.distance(Actor::init), these, state.time);
   for (const Actor actor : grouped) {
     const GroupsOfLanes& mine = state.asynchronous[place_of(actor)];
     if (mine.empty()) continue;
@@ -139,7 +146,7 @@ void ThreadClocks::tell(WarpState& state, const Group& group, std::uint32_t lane
     for (std::uint32_t m = lanes; m && even; m &= m - 1)
       even = mine[static_cast<std::uint32_t>(std::countr_zero(m))].waited == common;
     if (even) {
-      to.raise(number, whole, common);
+      to.raise(number, these, common);
       continue;
     }
     for (std::uint32_t m = lanes; m; m &= m - 1) {
@@ -147,12 +154,16 @@ void ThreadClocks::tell(WarpState& state, const Group& group, std::uint32_t lane
       to.raise(number, 1u << lane, mine[lane].waited);
     }
   }
+  const bool fences = std::ranges::any_of(group.sequential, &Fence::time);
+  if (fences)
+    to.fences().change(
+        [&](Fences& known) { known.passed.join(passed(state, warp, group, lanes)); });
 }
 
 void ThreadClocks::release(const Warp& warp, std::uint32_t lanes, VectorClock& to) {
   WarpState& mine = state(warp);
   for (const Group& group : mine.groups)
-    if (const std::uint32_t here = group.lanes & lanes) tell(mine, group, here, to);
+    if (const std::uint32_t here = group.lanes & lanes) tell(mine, warp, group, here, to);
   ++mine.time;
 }
 
@@ -165,21 +176,28 @@ void ThreadClocks::learn_end(const Warp& warp, std::uint32_t lanes, std::uint32_
   each_group(state(warp), lanes, [&](Group& group) { group.now.raise(number, all, time); });
 }
 
+// Lanes whose fences or relaxed reads differ stay apart: a pattern is of one thread.
 void ThreadClocks::meet(const Warp& warp, std::uint32_t lanes, const VectorClock& from) {
   WarpState& mine = state(warp);
-  Group together{.lanes = lanes & mine.lanes, .now = fresh(), .before_fence = {}, .seen = {}};
-  if (!together.lanes) return;
-  together.now.join(from);
-  each_group(mine, lanes, [&](Group& group) {
-    group.lanes = 0;
-    if (group.fenced) {
-      for (std::size_t i = 0; i < scopes; ++i) together.before_fence[i].join(group.before_fence[i]);
-      together.fenced = true;
+  VectorClock together = fresh();
+  together.join(from);
+  std::vector<Group> met;
+  each_group(mine, lanes & mine.lanes, [&](Group& group) {
+    const auto alike = std::ranges::find_if(met, [&](const Group& other) {
+      return std::ranges::equal(group.before, other.before) &&
+             std::ranges::equal(group.seen, other.seen);
+    });
+    if (alike != met.end()) {
+      alike->lanes |= group.lanes;
+    } else {
+      group.now = together;
+      std::ranges::fill(group.sequential, Fence{});  // `together` has them
+      met.push_back(std::move(group));
     }
-    if (group.read) together.seen.join(group.seen), together.read = true;
+    group.lanes = 0;
   });
   std::erase_if(mine.groups, [](const Group& group) { return group.lanes == 0; });
-  mine.groups.push_back(std::move(together));
+  std::ranges::move(met, std::back_inserter(mine.groups));
 }
 
 void ThreadClocks::sync_warp(const Warp& warp, std::uint32_t lanes) {
@@ -190,22 +208,65 @@ void ThreadClocks::sync_warp(const Warp& warp, std::uint32_t lanes) {
 
 // ---- Fences and strong operations.
 
+ThreadClocks::Fence ThreadClocks::fence_of(const WarpState& state, const Group& group) const {
+  Fence made{group.now.knowledge(), state.time, {}};
+  for (const Actor actor : grouped) {
+    const GroupsOfLanes& mine = state.asynchronous[place_of(actor)];
+    if (mine.empty()) continue;
+    LaneTimes waited;
+    for (std::uint32_t m = group.lanes; m; m &= m - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+      waited.raise(1u << lane, mine[lane].waited);
+    }
+    made.waited.emplace_back(own(state) + numbers_.distance(actor), std::move(waited));
+  }
+  return made;
+}
+
+Knowledge ThreadClocks::before(const WarpState& state, const Fence& fence,
+                               std::uint32_t lanes) const {
+  if (!fence.time) return fence.known;  // none, or of mbarrier.init alone
+  VectorClock known = fresh();
+  const std::uint32_t own = this->own(state), these = whole(lanes, state.lanes);
+  known.join(fence.known);
+  known.raise(own, these, fence.time);
+  if (numbers_.mbarriers) known.raise(own + numbers_.distance(Actor::init), these, fence.time);
+  for (const auto& [number, waited] : fence.waited)
+    for (std::uint32_t m = lanes; m; m &= m - 1)
+      known.raise(number, m & (0 - m), waited[static_cast<std::uint32_t>(std::countr_zero(m))]);
+  return known.knowledge();
+}
+
+Scoped<SharedTimes> ThreadClocks::passed(const WarpState& state, const Warp& warp,
+                                         const Group& group, std::uint32_t lanes) const {
+  Scoped<SharedTimes> out;
+  if (group.now.fences()) out = group.now.fences()->passed;
+  for (std::size_t i = program_.narrow ? 0 : scopes - 1; i < scopes; ++i)
+    if (group.sequential[i].time)
+      out.add(before(state, group.sequential[i], lanes).times, static_cast<Scope>(i), place(warp));
+  return out;
+}
+
 void ThreadClocks::fence(const Warp& warp, std::uint32_t lanes, Ordering ordering) {
   WarpState& mine = state(warp);
-  const std::uint32_t block = cta(warp);
+  const std::size_t reach = static_cast<std::size_t>(ordering.scope) + 1;
   each_group(mine, lanes, [&](Group& group) {
     if (ordering.acquires && group.read) {
-      group.now.join(group.seen);
-      group.seen.clear();
-      group.read = false;
+      for (Knowledge& each : std::span(group.seen, reach)) {
+        group.now.join(each);
+        each = {};
+      }
+      group.read = std::ranges::any_of(group.seen,
+                                       [](const Knowledge& each) { return !each.times.empty(); });
     }
-    if (ordering.sequential) sequential_.learn(group.now, ordering.scope, block, cluster_);
+    if (ordering.sequential && group.now.fences())
+      SharedFences(group.now.fences())
+          ->forced.heard(ordering.scope, place(warp),
+                         [&](const SharedTimes& each) { group.now.join(each); });
     if (!ordering.releases) return;
-    VectorClock known = fresh();
-    tell(mine, group, group.lanes, known);
-    if (ordering.sequential) sequential_.publish(known, ordering.scope, block, cluster_);
-    for (std::size_t i = 0; i <= static_cast<std::size_t>(ordering.scope); ++i)
-      group.before_fence[i] = known;
+    const Fence here = fence_of(mine, group);
+    std::ranges::fill(std::span(group.before, reach), here);
+    if (ordering.sequential) std::ranges::fill(std::span(group.sequential, reach), here);
     group.fenced = true;
   });
   if (ordering.releases) ++mine.time;
@@ -214,11 +275,10 @@ void ThreadClocks::fence(const Warp& warp, std::uint32_t lanes, Ordering orderin
 void ThreadClocks::fence_inits(const Warp& warp, std::uint32_t lanes) {
   WarpState& mine = state(warp);
   each_group(mine, lanes, [&](Group& group) {
-    const std::uint32_t whole = group.lanes == mine.lanes ? all : group.lanes;
-    for (std::size_t i = 0; i <= static_cast<std::size_t>(Scope::cluster); ++i) {
-      if (!group.fenced) group.before_fence[i] = fresh();
-      group.before_fence[i].raise(number(warp, Actor::init), whole, mine.time);
-    }
+    VectorClock inits = fresh();
+    inits.raise(number(warp, Actor::init), whole(group.lanes, mine.lanes), mine.time);
+    for (Fence& each : std::span(group.before, static_cast<std::size_t>(Scope::cluster) + 1))
+      each.known.join(inits.knowledge());
     group.fenced = true;
   });
   ++mine.time;
@@ -227,11 +287,10 @@ void ThreadClocks::fence_inits(const Warp& warp, std::uint32_t lanes) {
 void ThreadClocks::fence_proxy(const Warp& warp, std::uint32_t lanes, bool shared, bool global) {
   WarpState& mine = state(warp);
   each_group(mine, lanes, [&](Group& group) {
-    const std::uint32_t whole = group.lanes == mine.lanes ? all : group.lanes;
     for (const Actor fenced : {Actor::fenced_shared, Actor::fenced_global}) {
       if (!(fenced == Actor::fenced_shared ? shared : global)) continue;
       group.now.copy(numbers_.warps(), numbers_.distance(fenced));
-      group.now.raise(number(warp, fenced), whole, mine.time);
+      group.now.raise(number(warp, fenced), whole(group.lanes, mine.lanes), mine.time);
     }
   });
   ++mine.time;
@@ -240,16 +299,20 @@ void ThreadClocks::fence_proxy(const Warp& warp, std::uint32_t lanes, bool share
 void ThreadClocks::publish(const Warp& warp, std::uint32_t lanes, Location& at, Ordering ordering,
                            bool replaces) {
   WarpState& mine = state(warp);
-  const std::uint32_t block = cta(warp);
-  if (replaces) at = {};
+  const std::size_t first = program_.narrow ? 0 : scopes - 1,
+                    reach = static_cast<std::size_t>(ordering.scope) + 1;
+  if (replaces) at.published = {};
   each_group(mine, lanes, [&](Group& group) {
     if (ordering.releases) {
       VectorClock known = fresh();
-      tell(mine, group, group.lanes, known);
-      at.publish(known, ordering.scope, block, cluster_);
+      tell(mine, warp, group, group.lanes, known);
+      const Knowledge told = known.knowledge();
+      for (std::size_t i = first; i < reach; ++i)
+        at.published.add(told, static_cast<Scope>(i), place(warp));
     } else if (group.fenced) {
-      for (std::size_t i = 0; i <= static_cast<std::size_t>(ordering.scope); ++i)
-        at.publish(group.before_fence[i], static_cast<Scope>(i), block, cluster_);
+      for (std::size_t i = first; i < reach; ++i)
+        at.published.add(before(mine, group.before[i], group.lanes), static_cast<Scope>(i),
+                         place(warp));
     }
   });
   if (ordering.releases) ++mine.time;
@@ -258,30 +321,52 @@ void ThreadClocks::publish(const Warp& warp, std::uint32_t lanes, Location& at, 
 bool ThreadClocks::can_publish(const Warp& warp, std::uint32_t lanes, Ordering ordering) const {
   return ordering.releases ||
          std::ranges::any_of(warps_[index(warp)].groups, [&](const Group& group) {
-           return group.fenced && group.lanes & lanes;
+           return group.lanes & lanes &&
+                  (group.fenced || (program_.sequential && group.now.fences()));
          });
 }
 
 void ThreadClocks::release_fenced(const Warp& warp, std::uint32_t lanes, Scope scope,
                                   VectorClock& to) {
-  for (const Group& group : state(warp).groups)
-    if (group.lanes & lanes && group.fenced)
-      to.join(group.before_fence[static_cast<std::size_t>(scope)]);
+  const WarpState& mine = state(warp);
+  for (const Group& group : mine.groups) {
+    const Fence& fence = group.before[static_cast<std::size_t>(scope)];
+    const std::uint32_t here = group.lanes & lanes;
+    if (here && group.fenced) to.join(before(mine, fence, here));
+  }
 }
 
-void ThreadClocks::acquire_relaxed(const Warp& warp, std::uint32_t lanes, const VectorClock& from) {
+void ThreadClocks::acquire_relaxed(const Warp& warp, std::uint32_t lanes, const VectorClock& from,
+                                   Scope scope) {
+  const Knowledge told = from.knowledge();
   each_group(state(warp), lanes, [&](Group& group) {
-    group.seen.join(from);
+    group.seen[static_cast<std::size_t>(scope)].join(told);
     group.read = true;
   });
 }
 
 void ThreadClocks::learn(const Warp& warp, std::uint32_t lanes, const Location& at,
                          Ordering ordering) {
-  const std::uint32_t block = cta(warp);
+  if (at.published.empty()) return;
   each_group(state(warp), lanes, [&](Group& group) {
-    at.learn(ordering.acquires ? group.now : group.seen, ordering.scope, block, cluster_);
-    group.read |= !ordering.acquires;
+    for (std::size_t i = 0; i <= static_cast<std::size_t>(ordering.scope); ++i) {
+      const Knowledge* told = at.published.find(static_cast<Scope>(i), place(warp));
+      if (!told) continue;
+      if (ordering.acquires) group.now.join(*told);
+      else group.seen[i].join(*told);
+      group.read |= !ordering.acquires;
+    }
+  });
+}
+
+void ThreadClocks::use(const Warp& warp, std::uint32_t lanes, Location& at, const StrongUse& how) {
+  if (!program_.sequential) return;
+  WarpState& mine = state(warp);
+  each_group(mine, lanes, [&](Group& group) {
+    Scoped<SharedTimes> forced;
+    at.use(how, passed(mine, warp, group, group.lanes), forced);
+    if (!forced.empty())
+      group.now.fences().change([&](Fences& known) { known.forced.join(forced); });
   });
 }
 

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/emulator/races/vector_clock.h"
@@ -20,25 +21,31 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 struct Warp;
 
-/// How far a strong operation or a fence reaches.
-enum class Scope : std::uint8_t { cta, cluster, gpu };
-inline constexpr std::size_t scopes = 3;
+/// How a strong access uses a place in memory.
+struct StrongUse {
+  enum class Kind : std::uint8_t {
+    reads,
+    writes,   // or changes, and gives what was there
+    reduces,  // without a result: those of one operation commute
+  } kind = Kind::reads;
+  std::uint64_t operation = 0;  // of reductions
+};
 
-/// What was made known at a place in memory, by those who wrote there in a release pattern.
+/// A place in memory: what was made known there, by those who wrote in a release pattern, and which
+/// fences .sc came before the accesses to it. Of two accesses one of which sees the other, those
+/// behind the second have come after those in front of the first.
 class Location {
  public:
-  void publish(const VectorClock& what, Scope scope, std::uint32_t cta, std::uint32_t cluster);
-  /// Adds what somebody of that CTA learns by an acquire pattern of `scope`.
-  void learn(VectorClock& to, Scope scope, std::uint32_t cta, std::uint32_t cluster) const;
+  Scoped<Knowledge> published;
+
+  /// An access behind the fences `passed` adds to `forced` those that must have come before it.
+  void use(const StrongUse& how, const Scoped<SharedTimes>& passed, Scoped<SharedTimes>& forced);
 
  private:
-  struct Part {
-    Scope scope;
-    std::uint32_t owner;
-    VectorClock known;
-  };
-  Part& part(Scope scope, std::uint32_t owner);
-  std::vector<Part> parts_;
+  void seal_reductions();
+
+  Scoped<SharedTimes> writes_, reads_, reductions_;  // fences in front of them
+  std::uint64_t operation_ = 0;                      // of the reductions
 };
 using Locations = std::unordered_map<std::uint64_t, Location>;
 
@@ -50,8 +57,12 @@ struct Ordering {
 
 class ThreadClocks {
  public:
-  /// `sequential`: of all fences .sc of the launch.
-  ThreadClocks(Numbers numbers, Location& sequential);
+  /// What the program has.
+  struct Program {
+    bool sequential = true;  // fences .sc
+    bool narrow = true;      // strong operations or fences of a scope below .gpu
+  };
+  ThreadClocks(Numbers numbers, Program program);
   /// The cluster of that index begins: its threads know nothing.
   void start(std::uint32_t cluster, const std::vector<std::uint32_t>& lanes_of_warps);
 
@@ -102,14 +113,16 @@ class ThreadClocks {
   /// Before a strong write of `lanes` to the place; `replaces`: it is no read-modify-write.
   void publish(const Warp& warp, std::uint32_t lanes, Location& at, Ordering ordering,
                bool replaces);
-  /// Whether publish() has something to publish.
+  /// Whether publish() has something to publish, or use() to leave.
   bool can_publish(const Warp& warp, std::uint32_t lanes, Ordering ordering) const;
   /// What relaxed arrivals tell: what was known at the last fence.
   void release_fenced(const Warp& warp, std::uint32_t lanes, Scope scope, VectorClock& to);
-  /// What a relaxed wait learns: known after the next fence.
-  void acquire_relaxed(const Warp& warp, std::uint32_t lanes, const VectorClock& from);
+  /// What a relaxed wait learns: known after the next fence of that scope.
+  void acquire_relaxed(const Warp& warp, std::uint32_t lanes, const VectorClock& from, Scope scope);
   /// After a strong read.
   void learn(const Warp& warp, std::uint32_t lanes, const Location& at, Ordering ordering);
+  /// Between the two, for the order of fences .sc.
+  void use(const Warp& warp, std::uint32_t lanes, Location& at, const StrongUse& how);
 
   // What lanes do in groups: `actor` is cp_async, bulk_read or bulk_write.
   /// When what `lane` starts now will be over.
@@ -139,13 +152,22 @@ class ThreadClocks {
   std::optional<std::uint32_t> unwaited_product(const Warp& warp) const;
 
  private:
+  /// What was known at a fence. Each lane has its own: what the others of the group did in front of
+  /// theirs is not behind it.
+  struct Fence {
+    Knowledge known;
+    std::uint32_t time = 0;                                   // of the warp; 0: there was none
+    std::vector<std::pair<std::uint32_t, LaneTimes>> waited;  // by number: of each lane
+    bool operator==(const Fence&) const = default;
+  };
   /// Lanes that know the same.
   struct Group {
     std::uint32_t lanes = 0;
     VectorClock now;
     bool fenced = false, read = false;  // whether there is something in what follows
-    VectorClock before_fence[scopes];   // what was known at the last fence of that scope
-    VectorClock seen;                   // by relaxed reads: known after the next fence
+    Fence before[scopes];               // the last fence of that scope or a wider one
+    Knowledge seen[scopes];    // told at that scope to relaxed reads: known after the next fence
+    Fence sequential[scopes];  // as `before`, fences .sc: not in now.fences() yet
   };
   /// What a lane does asynchronously, in groups.
   struct Groups {
@@ -165,7 +187,7 @@ class ThreadClocks {
   };
 
   std::uint32_t index(const Warp& warp) const;
-  std::uint32_t cta(const Warp& warp) const;
+  ScopedPlace place(const Warp& warp) const;
   WarpState& state(const Warp& warp) { return warps_[index(warp)]; }
   static std::size_t place_of(Actor actor) {
     return static_cast<std::size_t>(actor) - static_cast<std::size_t>(Actor::cp_async);
@@ -181,12 +203,22 @@ class ThreadClocks {
   /// Calls body(group) for the groups of exactly those lanes: cut where need be.
   template <typename Body>
   void each_group(WarpState& state, std::uint32_t lanes, Body&& body);
-  void tell(WarpState& state, const Group& group, std::uint32_t lanes, VectorClock& to);
+  std::uint32_t own(const WarpState& state) const {
+    return first_ + static_cast<std::uint32_t>(&state - warps_.data());
+  }
+  void tell(const WarpState& state, const Warp& warp, const Group& group, std::uint32_t lanes,
+            VectorClock& to) const;
+  Fence fence_of(const WarpState& state, const Group& group) const;
+  /// What was known in front of the fence by those lanes.
+  Knowledge before(const WarpState& state, const Fence& fence, std::uint32_t lanes) const;
+  /// The fences .sc that `lanes` of the group have passed, or know of.
+  Scoped<SharedTimes> passed(const WarpState& state, const Warp& warp, const Group& group,
+                             std::uint32_t lanes) const;
 
   Numbers numbers_;
+  Program program_;
   std::uint32_t cluster_ = 0, first_ = 0;
   std::vector<WarpState> warps_;
-  Location& sequential_;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

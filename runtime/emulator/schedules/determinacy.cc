@@ -71,6 +71,8 @@ Determinacy::Determinacy(const LaunchContext& context)
 void Determinacy::read_program() {
   const Program& program = context_.program;
   const Uses uses = count_uses();
+  const bool fences = std::ranges::any_of(
+      program.watches, [](const Watch& each) { return !each.strong && each.acquires; });
   std::uint32_t gives = 0, takes = 0;
   for (std::uint32_t pc = 0; pc < program.ops.size(); ++pc) {
     const ptx::Instruction* here = instruction_at(context_, pc);
@@ -85,11 +87,14 @@ void Determinacy::read_program() {
     if (program.watches[pc].strong) {
       Strong& strong = strong_[pc];
       strong.writes = program.watches[pc].writes;
-      const auto unread = [&] {
-        const auto result = uses.find(context_.module.operands[here->first].text);
-        return result != uses.end() && result->second == 1;
+      // An atom whose result nobody reads acquires all the same, by itself or by a fence behind it.
+      const auto quiet = [&] {
+        const std::string_view result = context_.module.operands[here->first].text;
+        const auto found = uses.find(result);
+        return !program.watches[pc].acquires && !fences &&
+               (result == "_" || (found != uses.end() && found->second == 1));
       };
-      if (commutes(spelling) && (spelling.opcode == Opcode::red || unread()))
+      if (commutes(spelling) && (spelling.opcode == Opcode::red || quiet()))
         strong.reduction = &*reductions_.insert(reduction_of(spelling)).first;
     }
   }
@@ -112,7 +117,7 @@ std::vector<Obstacle> Determinacy::obstacles() const {
 
 void Determinacy::starts(Cluster& cluster, std::uint32_t index) {
   auto& control = controls_[&cluster];
-  control = std::make_unique<Control>(numbers_, unused_);
+  control = std::make_unique<Control>(numbers_);
   std::vector<std::uint32_t> lanes_of_warps;
   for (std::uint32_t rank = 0; rank < cluster.size(); ++rank)
     for (const Warp& warp : cluster.block(rank).warps()) lanes_of_warps.push_back(warp.live);

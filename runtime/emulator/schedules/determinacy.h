@@ -99,7 +99,7 @@ class Determinacy {
   };
   /// Who has come where, of a cluster: order of steps, not of memory.
   struct Control {
-    Control(Numbers numbers, Location& unused) : clocks(numbers, unused) {}
+    explicit Control(Numbers numbers) : clocks(numbers, {.sequential = false, .narrow = false}) {}
     ThreadClocks clocks;
     std::uint32_t mbarriers_made = 0;
     std::unordered_map<const std::byte*, Phases> mbarriers;
@@ -128,7 +128,6 @@ class Determinacy {
 
   const LaunchContext& context_;
   Numbers numbers_;
-  Location unused_;
   std::map<std::uint32_t, Obstacle> obstacles_;  // by op
   std::set<std::uint32_t> tests_;                // ops that were looked at
   std::unordered_map<std::uint32_t, Strong> strong_;

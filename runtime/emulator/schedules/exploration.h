@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/emulator/races/equal_stores.h"
 #include "runtime/emulator/schedules/schedule.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -24,6 +25,7 @@ class Exploration {
   std::vector<Obstacle> obstacles;
   /// Or launches are under it.
   emulator::Schedule* schedule = nullptr;
+  emulator::EqualStores equal_stores;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail
