@@ -44,6 +44,32 @@ Outcome not_decided(Outcome usual, const std::vector<detail::Obstacle>& obstacle
   return usual;
 }
 
+// The same schedule again, as long as there are more places at which threads store the same value
+// in no order: all their stores are compared then.
+template <typename Again>
+Outcome run_until_compared(const Manifest& manifest, const DeviceOptions& options, Again&& again) {
+  emulator::EqualStores& stores = options.exploration->equal_stores;
+  Outcome out;
+  do {
+    stores.begin();
+    options.exploration->obstacles.clear();
+    out = run(manifest, "emulator", options);
+  } while (stores.grew() && out.exit_code() == 0 && again());
+  return out;
+}
+
+// Warnings of a schedule that the usual order has not.
+void add_warnings(Outcome& usual, const Outcome& now, const std::string& schedule) {
+  for (Finding each : now.findings) {
+    const bool known = std::ranges::any_of(usual.findings, [&](const Finding& other) {
+      return other.id == each.id && other.line == each.line;
+    });
+    if (known) continue;
+    each.message += fmt::format("; --schedule {} repeats it", schedule);
+    usual.findings.push_back(std::move(each));
+  }
+}
+
 // Runs the schedules that differ in what threads see of each other, up to a finding.
 Outcome explore(const Manifest& manifest, const DeviceOptions& options, Outcome usual,
                 std::uint64_t most) {
@@ -62,13 +88,20 @@ Outcome explore(const Manifest& manifest, const DeviceOptions& options, Outcome 
       return usual;
     }
     if (explored == most) break;
-    Outcome now = run(manifest, "emulator", options);
+    std::optional<emulator::Explorer> repeated;
+    Outcome now = run_until_compared(manifest, options, [&] {
+      repeated.emplace(explorer.taken());
+      exploration.schedule = &*repeated;
+      return true;
+    });
+    exploration.schedule = &explorer;
     explored += !explorer.is_redundant();
     if (now.exit_code() != 0) {
       now.schedules = fmt::format("number {} of those explored; --schedule {} repeats it", explored,
                                   explorer.name());
       return now;
     }
+    add_warnings(usual, now, explorer.name());
     const auto found = depends ? std::nullopt : difference(usual, now, explorer.name());
     if (found) usual.findings.push_back(*found);
     depends |= found.has_value();
@@ -111,7 +144,7 @@ Outcome decide_schedules(const Manifest& manifest, const DeviceOptions& options,
   DeviceOptions proving = options;
   proving.checks = Checks::all;
   proving.exploration = exploration;
-  Outcome usual = run(manifest, "emulator", proving);
+  Outcome usual = run_until_compared(manifest, proving, [] { return true; });
   if (usual.exit_code() != 0) {
     usual.schedules = "the usual order shows a defect; others were not explored";
     return usual;

@@ -115,6 +115,7 @@ inline constexpr Rule rules[] = {
     {"sparse-metadata", Level::Error, "The metadata of a sparse product is illegal: the two indices of a group must ascend, each in range. The hardware's result is undefined."},
     {"barrier-deadlock", Level::Error, "Deadlock at a barrier: every warp of the CTA waits."},
     {"deadlock", Level::Error, "Deadlock: every thread of a CTA or cluster waits for another one, at a phase of an mbarrier that nobody completes or at a barrier. The message lists who waits where."},
+    {"livelock", Level::Error, "Livelock: threads that can go on may come back to the same state for ever, each undoing what others do. Found by --schedules all."},
     {"cluster-barrier", Level::Error, "barrier.cluster.arrive and barrier.cluster.wait must alternate in each thread."},
     {"tensor-map", Level::Error, "TMA does not support such a tensor map: the message names the field and its rule. In a kernel: the 128 bytes at the address are not a tensor map, or not one of the instruction's rank; a reduction that tensors of its type do not have; a box with a coordinate outside of what the instruction may access (stores and reductions: below 0)."},
     {"mbarrier", Level::Error, "An mbarrier is used without mbarrier.init, or without a fence or barrier between its initialization and its use."},

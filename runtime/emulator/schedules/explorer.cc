@@ -39,12 +39,55 @@ bool is_wait(Opcode opcode) {
   return opcode == Opcode::mbarrier_test_wait || opcode == Opcode::mbarrier_try_wait;
 }
 
-std::uint32_t executing(Warp& warp, const Group& group, std::uint32_t pc) {
+std::uint32_t executing(Warp& warp, std::uint32_t lanes, std::uint32_t pc) {
   const Op& op = warp.program->ops[pc];
-  return group.mask & (predicate(warp, op.guard) ^ op.guard_flip);
+  return lanes & (predicate(warp, op.guard) ^ op.guard_flip);
 }
 
 std::uint64_t key_of(Warp& warp) { return warp.block->cluster().races()->clocks().number(warp); }
+std::uint64_t thread_of(std::uint64_t warp, std::uint32_t lane) { return warp * 32 + lane; }
+
+// Groups that stand at one place go on as one.
+std::uint32_t lanes_at(const Agent& agent) {
+  const Warp& warp = *agent.warp;
+  const std::uint32_t pc = warp.groups[agent.group].pc;
+  std::uint32_t lanes = 0;
+  for (const Group& each : warp.groups)
+    if (each.state == Group::State::ready && each.pc == pc) lanes |= each.mask;
+  return lanes;
+}
+
+bool leads_others(const Agent& agent) {
+  const std::uint32_t mine = agent.warp->groups[agent.group].mask;
+  return std::countr_zero(lanes_at(agent)) == std::countr_zero(mine);
+}
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15;
+  return hash ^ hash >> 32;
+}
+
+// Of all registers of those lanes.
+std::uint64_t registers_of(Warp& warp, std::uint32_t mask) {
+  std::uint64_t hash = 0;
+  std::uint32_t last = ~0u;
+  for (const RegisterUse& use : warp.program->registers.uses) {
+    if (use.constant || use.slot == last) continue;
+    last = use.slot;
+    if (use.type == Type::pred) {
+      hash = mix(hash, predicate(warp, use.slot) & mask);
+      continue;
+    }
+    for (std::uint32_t m = mask; m; m &= m - 1) {
+      const int lane = std::countr_zero(m);
+      const int size = bits(use.type);
+      if (size <= 32) hash = mix(hash, lanes<std::uint32_t>(warp, use.slot)[lane]);
+      for (int word = 0; size > 32 && word < size / 64; ++word)
+        hash = mix(hash, lanes<std::uint64_t>(warp, use.slot)[lane + 32 * word]);
+    }
+  }
+  return hash;
+}
 
 }  // namespace
 
@@ -68,7 +111,6 @@ std::string Explorer::name() const {
 
 bool Explorer::again() {
   if (std::exchange(began_, true)) {
-    finish();
     branch();
     while (!choices_.empty()) {
       Choice& last = choices_.back();
@@ -90,13 +132,23 @@ bool Explorer::again() {
   redundant_ = false;
   taken_.clear();
   execution_.clear();
-  step_ = {};
   known_.clear();
+  begin_launch();
+  return true;
+}
+
+// Threads, mbarriers and addresses are named as in the launch before, and are others.
+void Explorer::begin_launch() {
+  step_ = {};
+  earlier_ = execution_.size();
   issued_.clear();
   last_.clear();
   mbarriers_.clear();
-  spins_.clear();
-  return true;
+  rounds_.clear();
+  places_.clear();
+  changes_ = 0;
+  passed_.clear();
+  states_.clear();
 }
 
 // Where events of the last run may come the other way round, another agent is wanted.
@@ -126,12 +178,130 @@ bool Explorer::is_visible(const Warp& warp, std::uint32_t pc) {
   return found->second;
 }
 
+// Whether an op that others do not see leaves memory and barriers alone.
+bool Explorer::changes_nothing(Warp& warp, std::uint32_t pc) const {
+  const isa::OpcodeRow& row = isa::row(opcode_at(warp.block->context(), pc));
+  return !warp.program->ops[pc].writes && row.convergence == isa::Convergence::None &&
+         row.control != isa::Control::Exits && !isa::is_matrix(row.opcode) &&
+         !isa::is_asynchronous_copy(row.opcode);
+}
+
+// It stands at a place that it may have been to.
+void Explorer::arrive(const Agent& agent, Rounds& rounds) {
+  rounds.arrived = true;
+  rounds.registers = registers_of(*agent.warp, rounds.lanes);
+  const std::uint32_t pc = agent.warp->groups[agent.group].pc;
+  const Rounds::Visit now{pc, rounds.registers, rounds.found.size()};
+  const auto same = std::ranges::find_if(rounds.visits, [&](const Rounds::Visit& each) {
+    return each.pc == now.pc && each.registers == now.registers;
+  });
+  if (same != rounds.visits.end()) rounds.blocked = same->found;
+  else rounds.visits.push_back(now);
+  rounds.returns += !rounds.before.emplace(now.pc, now.registers).second;
+}
+
 bool Explorer::is_blocked(const Agent& agent) {
-  const auto spin = spins_.find(agent.id);
-  if (spin == spins_.end() || !spin->second.blocks) return false;
-  const Spin& here = spin->second;
-  if (agent.warp->groups[agent.group].pc != here.pc) return false;
-  return std::memcmp(here.at, here.value.data(), here.value.size()) == 0;
+  Rounds& rounds = rounds_[agent.id];
+  const std::uint32_t now = lanes_at(agent);
+  if (rounds.lanes != now) {
+    forget_rounds(rounds);
+    rounds.lanes = now;
+  }
+  if (!rounds.arrived) arrive(agent, rounds);
+  if (!rounds.blocked) return false;
+  const bool same =
+      std::all_of(rounds.found.begin() + static_cast<std::ptrdiff_t>(*rounds.blocked),
+                  rounds.found.end(), [](const Rounds::Found& each) {
+                    return std::memcmp(each.at, each.value.data(), each.value.size()) == 0;
+                  });
+  if (same) return true;
+  rounds.blocked.reset();
+  rounds.found.clear();
+  rounds.visits.clear();
+  return false;
+}
+
+// Of all that threads know and see.
+std::uint64_t Explorer::state(std::span<const Agent> agents) const {
+  std::uint64_t hash = mix(changes_, agents.size());
+  for (const Agent& agent : agents) {
+    hash = mix(hash, agent.id);
+    if (!agent.warp) continue;
+    const auto rounds = rounds_.find(agent.id);
+    hash = mix(hash, agent.warp->groups[agent.group].pc);
+    hash = mix(hash, rounds == rounds_.end() ? 0 : rounds->second.registers);
+  }
+  for (const auto& [at, bytes] : places_)
+    for (std::uint64_t i = 0; i < bytes; ++i) hash = mix(hash, static_cast<std::uint64_t>(at[i]));
+  return hash;
+}
+
+bool Explorer::is_livelock(std::span<const Agent> agents, std::span<const std::size_t> enabled) {
+  const auto [found, fresh] = states_.try_emplace(state(agents), passed_.size());
+  Passed& now = passed_.emplace_back();
+  for (const std::size_t i : enabled) now.enabled.push_back(agents[i].id);
+  if (fresh) return false;
+  std::set<std::uint64_t> able, went;
+  for (std::size_t i = found->second; i + 1 < passed_.size(); ++i) {
+    able.insert(passed_[i].enabled.begin(), passed_[i].enabled.end());
+    went.insert(passed_[i].chosen);
+  }
+  return able == went;
+}
+
+// Of the enabled agents that are allowed, the one that has come back to where it was least often.
+template <typename Allowed>
+std::optional<std::size_t> Explorer::fairest(std::span<const Agent> agents,
+                                             std::span<const std::size_t> enabled,
+                                             Allowed&& allowed) {
+  std::optional<std::size_t> best;
+  std::uint32_t least = 0;
+  for (std::size_t i = 0; i < enabled.size(); ++i) {
+    const std::uint64_t id = agents[enabled[i]].id;
+    if (!allowed(id)) continue;
+    const auto rounds = rounds_.find(id);
+    const std::uint32_t returns = rounds == rounds_.end() ? 0 : rounds->second.returns;
+    if (best && returns >= least) continue;
+    best = i;
+    least = returns;
+  }
+  return best;
+}
+
+// A choice that no run has made yet.
+void Explorer::begin_choice(std::span<const Agent> agents, std::span<const std::size_t> enabled) {
+  Choice made;
+  if (depth_ > 0) {
+    const Choice& before = choices_.back();
+    for (const auto& [agent, event] : before.sleeping)
+      if (!before.event || !may_depend(event, execution_[*before.event]))
+        made.sleeping.emplace(agent, event);
+  }
+  for (const std::size_t i : enabled) made.enabled.push_back(agents[i].id);
+  const auto awake =
+      fairest(agents, enabled, [&](std::uint64_t agent) { return !made.sleeping.contains(agent); });
+  redundant_ = !awake;
+  if (redundant_) return;
+  made.chosen = agents[enabled[*awake]].id;
+  made.wanted.insert(made.chosen);
+  choices_.push_back(std::move(made));
+}
+
+// Which of the enabled ones goes on.
+std::size_t Explorer::choose(std::span<const Agent> agents, std::span<const std::size_t> enabled) {
+  const auto anyone = [](std::uint64_t) { return true; };
+  if (repeats_) {
+    if (depth_ < fixed_.size()) return std::min<std::size_t>(fixed_[depth_], enabled.size() - 1);
+    return fairest(agents, enabled, anyone).value_or(0);
+  }
+  if (depth_ == choices_.size() && !redundant_) begin_choice(agents, enabled);
+  if (depth_ < choices_.size()) {
+    const std::uint64_t id = choices_[depth_].chosen;
+    const auto chosen =
+        std::ranges::find_if(enabled, [&](std::size_t i) { return agents[i].id == id; });
+    if (chosen != enabled.end()) return static_cast<std::size_t>(chosen - enabled.begin());
+  }
+  return fairest(agents, enabled, anyone).value_or(0);
 }
 
 Schedule::Turn Explorer::next(std::span<const Agent> agents) {
@@ -140,17 +310,26 @@ Schedule::Turn Explorer::next(std::span<const Agent> agents) {
   for (std::size_t i = 0; i < agents.size(); ++i) {
     const Agent& agent = agents[i];
     if (!agent.warp) {
-      const auto from = last_.find(step_.number);
+      const auto from = last_.find(thread_of(
+          step_.number, static_cast<std::uint32_t>(std::countr_zero(step_.lanes | 1u << 31))));
       if (from != last_.end()) issued_.try_emplace(agent.id, from->second);
-    } else if (!is_visible(*agent.warp, agent.warp->groups[agent.group].pc)) {
-      step_ = {.running = true,
-               .agent = agent,
-               .number = static_cast<std::uint32_t>(key_of(*agent.warp))};
-      return {i, 1};
-    } else if (is_blocked(agent)) {
+      enabled.push_back(i);
       continue;
     }
-    enabled.push_back(i);
+    Warp& warp = *agent.warp;
+    const std::uint32_t pc = warp.groups[agent.group].pc;
+    if (!is_visible(warp, pc)) {
+      if (!changes_nothing(warp, pc)) {
+        forget_rounds(rounds_[agent.id]);
+        ++changes_;
+      }
+      step_ = {.running = true,
+               .agent = agent,
+               .lanes = warp.groups[agent.group].mask,
+               .number = static_cast<std::uint32_t>(key_of(warp))};
+      return {i, 1};
+    }
+    if (leads_others(agent) && !is_blocked(agent)) enabled.push_back(i);
   }
   if (enabled.empty()) {
     const Agent& agent = agents.front();
@@ -160,48 +339,25 @@ Schedule::Turn Explorer::next(std::span<const Agent> agents) {
                             std::countr_zero(agent.warp->groups[agent.group].mask), 0);
     return {0, 1};
   }
-  std::size_t chosen = 0;
-  if (repeats_) {
-    if (depth_ < fixed_.size()) chosen = std::min<std::size_t>(fixed_[depth_], enabled.size() - 1);
-  } else {
-    if (depth_ == choices_.size() && !redundant_) {
-      Choice made;
-      if (depth_ > 0) {
-        const Choice& before = choices_.back();
-        for (const auto& [agent, event] : before.sleeping)
-          if (!before.event || !may_depend(event, execution_[*before.event]))
-            made.sleeping.emplace(agent, event);
-      }
-      for (const std::size_t i : enabled) made.enabled.push_back(agents[i].id);
-      const auto awake = std::ranges::find_if(
-          made.enabled, [&](std::uint64_t agent) { return !made.sleeping.contains(agent); });
-      redundant_ = awake == made.enabled.end();
-      if (!redundant_) {
-        made.chosen = *awake;
-        made.wanted.insert(*awake);
-        choices_.push_back(std::move(made));
-      }
-    }
-    if (depth_ < choices_.size()) {
-      const std::uint64_t id = choices_[depth_].chosen;
-      chosen = static_cast<std::size_t>(
-          std::ranges::find_if(enabled, [&](std::size_t i) { return agents[i].id == id; }) -
-          enabled.begin());
-      if (chosen == enabled.size()) chosen = 0;
+  if (is_livelock(agents, enabled)) {
+    const Agent& agent = agents[enabled.front()];
+    if (agent.warp) {
+      const Group& group = agent.warp->groups[agent.group];
+      agent.warp->block->fail(*agent.warp, group.pc, "livelock"_rule,
+                              fmt::format("livelock: the {} threads that can go on may come back "
+                                          "to the same state for ever, each undoing what others do",
+                                          enabled.size()),
+                              std::countr_zero(group.mask), 0);
+      return {enabled.front(), 1};
     }
   }
+  const std::size_t chosen = choose(agents, enabled);
+  passed_.back().chosen = agents[enabled[chosen]].id;
   ++depth_;
   taken_.push_back(static_cast<std::uint32_t>(chosen));
   const Agent& agent = agents[enabled[chosen]];
-  step_ = {.running = true, .visible = true, .agent = agent, .event = begin(agent)};
-  if (agent.warp) {
-    const Group& group = agent.warp->groups[agent.group];
-    const ThreadClocks& clocks = agent.warp->block->cluster().races()->clocks();
-    step_.pc = group.pc;
-    step_.lanes = group.mask;
-    step_.number = clocks.number(*agent.warp);
-    step_.time = clocks.time(*agent.warp);
-  }
+  step_ = {.running = true, .visible = true, .agent = agent};
+  step_.event = begin(agent);
   return {enabled[chosen], 1};
 }
 
@@ -214,18 +370,25 @@ Event Explorer::begin(const Agent& agent) {
     return event;
   }
   Warp& warp = *agent.warp;
-  const Group& group = warp.groups[agent.group];
-  if (const auto last = last_.find(key_of(warp)); last != last_.end())
-    event.after.push_back(last->second);
-  touch_memory(warp, group, group.pc, event);
+  const ThreadClocks& clocks = warp.block->cluster().races()->clocks();
+  step_.pc = warp.groups[agent.group].pc;
+  step_.lanes = lanes_at(agent);
+  step_.number = clocks.number(warp);
+  step_.time = clocks.time(warp);
+  for (std::uint32_t m = step_.lanes; m; m &= m - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
+    const auto last = last_.find(thread_of(step_.number, lane));
+    if (last != last_.end() && std::ranges::find(event.after, last->second) == event.after.end())
+      event.after.push_back(last->second);
+  }
+  touch_memory(warp, step_.lanes, step_.pc, event);
   return event;
 }
 
-void Explorer::touch_memory(Warp& warp, const Group& group, std::uint32_t pc, Event& event) {
+void Explorer::touch_memory(Warp& warp, std::uint32_t group, std::uint32_t pc, Event& event) {
   const Program& program = *warp.program;
   const Op& op = program.ops[pc];
   const Watch& watch = program.watches[pc];
-  const ptx::Instruction* here = instruction_at(warp.block->context(), pc);
   const Opcode opcode = opcode_at(warp.block->context(), pc);
   std::uint64_t at[32];
   addresses(warp, op, at);
@@ -234,14 +397,16 @@ void Explorer::touch_memory(Warp& warp, const Group& group, std::uint32_t pc, Ev
     const auto place = warp.block->cluster().races()->place_of(warp, op.window, at[lane]);
     if (!place) continue;
     Touch touch{.space = place->first, .first = place->second, .bytes = 8};
+    if (watch.strong) touch.bytes = watch.bytes;
+    const std::byte* host = host_of(warp, place->first, place->second, touch.bytes);
+    if (host) step_.before.push_back({host, {host, host + touch.bytes}});
     if (watch.strong) {
-      touch.bytes = watch.bytes;
-      touch.kind = !watch.writes           ? Touch::Kind::read
-                   : opcode == Opcode::red ? Touch::Kind::reduce
-                                           : Touch::Kind::write;
-      if (opcode == Opcode::red) touch.reduction = here->spelling;
+      const bool reduces = watch.atomic == Watch::Atomic::reduces;
+      touch.kind = !watch.writes ? Touch::Kind::read
+                   : reduces     ? Touch::Kind::reduce
+                                 : Touch::Kind::write;
+      if (reduces) touch.reduction = watch.operation;
     } else {
-      const std::byte* host = host_of(warp, place->first, place->second, 8);
       if (!host) continue;
       if (opcode == Opcode::mbarrier_init)
         mbarriers_.try_emplace(host, Watched{.space = place->first, .address = place->second});
@@ -263,11 +428,12 @@ void Explorer::finish() {
   if (!step_.visible) return;
   Event& event = step_.event;
   compare_mbarriers(event);
-  note_spin();
+  note_rounds();
   const bool counted = !repeats_ && !redundant_ && depth_ <= choices_.size();
   if (event.touches.empty() || !counted) return;
   const Agent& agent = step_.agent;
   const auto knows = [&](std::size_t i) {
+    if (i < earlier_) return true;
     const Known& past = known_[i];
     if (!agent.warp || !past.lanes) return false;
     const ThreadClocks& clocks = agent.warp->block->cluster().races()->clocks();
@@ -279,7 +445,9 @@ void Explorer::finish() {
     return true;
   };
   choices_[depth_ - 1].event = execution_.size();
-  if (agent.warp) last_[step_.number] = execution_.size();
+  for (std::uint32_t m = agent.warp ? step_.lanes : 0; m; m &= m - 1)
+    last_[thread_of(step_.number, static_cast<std::uint32_t>(std::countr_zero(m)))] =
+        execution_.size();
   known_.push_back({step_.number, agent.warp ? step_.lanes : 0, step_.time});
   execution_.add(std::move(event), knows);
 }
@@ -302,25 +470,27 @@ void Explorer::compare_mbarriers(Event& event) {
   }
 }
 
-// Whether a strong access that changed nothing has come round to itself.
-void Explorer::note_spin() {
-  const Agent& agent = step_.agent;
-  if (!agent.warp || step_.event.touches.empty()) return;
-  const Touch& touch = step_.event.touches.front();
-  const bool one_place = std::ranges::all_of(step_.event.touches, [&](const Touch& each) {
-    return each.kind <= Touch::Kind::write && each.space == touch.space &&
-           each.first == touch.first;
+void Explorer::forget_rounds(Rounds& rounds) {
+  rounds.found.clear();
+  rounds.visits.clear();
+  rounds.blocked.reset();
+  rounds.arrived = false;
+}
+
+// What the step found where it changed nothing.
+void Explorer::note_rounds() {
+  if (!step_.agent.warp) return;
+  Rounds& rounds = rounds_[step_.agent.id];
+  const bool changed = std::ranges::any_of(step_.before, [](const Rounds::Found& each) {
+    return std::memcmp(each.at, each.value.data(), each.value.size()) != 0;
   });
-  const std::byte* at =
-      one_place ? host_of(*agent.warp, touch.space, touch.first, touch.bytes) : nullptr;
-  if (!at) return void(spins_.erase(agent.id));
-  const std::uint64_t steps = agent.warp->steps;
-  Spin now{.at = at, .value = {at, at + touch.bytes}, .pc = step_.pc, .steps = steps};
-  Spin& before = spins_[agent.id];
-  if (before.at == now.at && before.pc == now.pc && before.value == now.value)
-    now.blocks =
-        before.blocks || idles(agent.warp->block->context(), now.pc + 1, steps - before.steps);
-  before = std::move(now);
+  for (const Rounds::Found& each : step_.before) {
+    std::uint64_t& bytes = places_[each.at];
+    bytes = std::max<std::uint64_t>(bytes, each.value.size());
+  }
+  if (changed) return forget_rounds(rounds);
+  rounds.arrived = false;
+  std::ranges::move(step_.before, std::back_inserter(rounds.found));
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

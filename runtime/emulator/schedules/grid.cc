@@ -20,6 +20,7 @@ Grid::Grid(LaunchContext& context, Schedule& schedule, std::uint64_t most)
       schedule_(schedule),
       clusters_(context.launch.grid.count() / context.cluster.count()),
       room_(schedule.residents(std::min(most, clusters_))) {
+  schedule_.begin_launch();
   context_.cancel = [this]() -> std::optional<Dim3> {
     const auto index = take();
     if (!index) return std::nullopt;

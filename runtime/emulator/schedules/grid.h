@@ -18,6 +18,9 @@ class Grid {
  public:
   /// `most`: clusters that may run side by side.
   Grid(LaunchContext& context, Schedule& schedule, std::uint64_t most);
+  ~Grid() { schedule_.end_launch(); }
+  Grid(const Grid&) = delete;
+  Grid& operator=(const Grid&) = delete;
 
   /// Runs all clusters, or until one is stopped by a finding. Calls `progress` after each with the
   /// number of those that are done.

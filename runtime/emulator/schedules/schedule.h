@@ -30,6 +30,10 @@ struct Agent {
 class Schedule {
  public:
   virtual ~Schedule() = default;
+  /// A launch begins: what the one before it did is over.
+  virtual void begin_launch() {}
+  /// It is over; its warps are still there.
+  virtual void end_launch() {}
   /// How many of the `most` clusters that the hardware has room for run side by side.
   virtual std::size_t residents(std::size_t most) = 0;
   /// Which of so many clusters, the next of the grid, starts now.
