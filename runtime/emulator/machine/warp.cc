@@ -11,6 +11,8 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/schedules/determinacy.h"
+#include "runtime/emulator/schedules/polls.h"
+#include "runtime/emulator/schedules/schedule.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -44,6 +46,35 @@ void copy_lanes(Warp& warp, std::uint32_t to, std::uint32_t from, std::uint32_t 
   if (bits == 32) return copy_lanes<std::uint32_t>(warp, to, from, which);
   std::uint32_t& p = predicate(warp, to);
   p = (p & ~which) | (predicate(warp, from) & which);
+}
+
+// The running group's ops up to `limit`, until one leaves or the slice is over. Gives how many its
+// lanes did. `polls` hears of those that may find what they found before.
+template <bool heard>
+std::uint64_t run_ops(Warp& warp, std::uint32_t limit, Polls* polls = nullptr) {
+  const Op* ops = warp.program->ops.data();
+  std::uint64_t lane_count = 0;
+  do {
+    const Op& op = ops[warp.pc++];
+    --warp.slice;
+    ++warp.steps;
+    warp.mask = warp.group & (predicate(warp, op.guard) ^ op.guard_flip);
+    if (warp.undefined | op.examined) [[unlikely]]
+      warp.block->cluster().definedness()->before(warp, op);
+    if (warp.mask == all_lanes) lane_count += 32;
+    else if (warp.mask) lane_count += static_cast<std::uint64_t>(std::popcount(warp.mask));
+    else continue;
+    if constexpr (heard) {
+      const bool poll = polls->bytes(warp.pc - 1) != 0;
+      if (poll) polls->before(warp, op);
+      op.run(warp, op);
+      if (poll) polls->after(warp);
+    } else {
+      op.run(warp, op);
+    }
+    if (warp.leave) break;
+  } while (warp.pc < limit && warp.slice > 0);
+  return lane_count;
 }
 
 }  // namespace
@@ -139,7 +170,6 @@ void Warp::run_group(std::size_t which, std::uint32_t ops) {
 // The group at `current`, until it ends, comes to where another one is, or the slice is over.
 void Warp::run_current() {
   merge_into_current();
-  const Op* ops = program->ops.data();
   pc = groups[current].pc;
   group = groups[current].mask;
   groups[current].last_run = steps;
@@ -151,21 +181,9 @@ void Warp::run_current() {
     if (i != current && groups[i].state == Group::State::ready && groups[i].pc > pc)
       limit = std::min(limit, groups[i].pc);
 
-  std::uint64_t lane_count = 0;
-  do {
-    const Op& op = ops[pc++];
-    --slice;
-    ++steps;
-    mask = group & (predicate(*this, op.guard) ^ op.guard_flip);
-    if (undefined | op.examined) [[unlikely]]
-      block->cluster().definedness()->before(*this, op);
-    if (mask == all_lanes) lane_count += 32;
-    else if (mask) lane_count += static_cast<std::uint64_t>(std::popcount(mask));
-    else continue;
-    op.run(*this, op);
-    if (leave) break;
-  } while (pc < limit && slice > 0);
-  lane_steps += lane_count;
+  Schedule* const schedule = block->context().schedule;
+  Polls* const polls = schedule ? schedule->heard() : nullptr;
+  lane_steps += polls ? run_ops<true>(*this, limit, polls) : run_ops<false>(*this, limit);
 
   if (block->stopped()) return;
   waited_ += paused_ ? whole_turn : steps - began_;

@@ -133,12 +133,12 @@ bool Explorer::again() {
   taken_.clear();
   execution_.clear();
   known_.clear();
-  begin_launch();
   return true;
 }
 
 // Threads, mbarriers and addresses are named as in the launch before, and are others.
-void Explorer::begin_launch() {
+void Explorer::begin(const LaunchContext& context) {
+  ListedSchedule::begin(context);
   step_ = {};
   earlier_ = execution_.size();
   issued_.clear();
@@ -304,7 +304,7 @@ std::size_t Explorer::choose(std::span<const Agent> agents, std::span<const std:
   return fairest(agents, enabled, anyone).value_or(0);
 }
 
-Schedule::Turn Explorer::next(std::span<const Agent> agents) {
+ListedSchedule::Turn Explorer::next(std::span<const Agent> agents) {
   finish();
   std::vector<std::size_t> enabled;
   for (std::size_t i = 0; i < agents.size(); ++i) {
@@ -357,12 +357,12 @@ Schedule::Turn Explorer::next(std::span<const Agent> agents) {
   taken_.push_back(static_cast<std::uint32_t>(chosen));
   const Agent& agent = agents[enabled[chosen]];
   step_ = {.running = true, .visible = true, .agent = agent};
-  step_.event = begin(agent);
+  step_.event = event_of(agent);
   return {enabled[chosen], 1};
 }
 
 // What the agent's next step touches, as far as that can be said before.
-Event Explorer::begin(const Agent& agent) {
+Event Explorer::event_of(const Agent& agent) {
   Event event{.agent = agent.id};
   if (!agent.warp) {
     if (const auto from = issued_.find(agent.id); from != issued_.end())

@@ -33,7 +33,7 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-class Explorer final : public Schedule {
+class Explorer final : public ListedSchedule {
  public:
   Explorer() = default;
   /// Repeats one run: what name() said of it.
@@ -47,8 +47,8 @@ class Explorer final : public Schedule {
   /// Whether its last run was cut short: others have had all that could come of it.
   bool is_redundant() const { return redundant_; }
 
-  void begin_launch() override;
-  void end_launch() override { finish(); }
+  void begin(const LaunchContext& context) override;
+  void over() override { finish(); }
   std::size_t residents(std::size_t most) override { return most; }
   std::size_t starts(std::size_t) override { return 0; }
   bool polls() const override { return false; }
@@ -96,7 +96,7 @@ class Explorer final : public Schedule {
   std::optional<std::size_t> fairest(std::span<const Agent> agents,
                                      std::span<const std::size_t> enabled, Allowed&& allowed);
   void begin_choice(std::span<const Agent> agents, std::span<const std::size_t> enabled);
-  Event begin(const Agent& agent);
+  Event event_of(const Agent& agent);
   void touch_memory(Warp& warp, std::uint32_t lanes, std::uint32_t pc, Event& event);
   void finish();
   void compare_mbarriers(Event& event);

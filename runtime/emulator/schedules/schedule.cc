@@ -43,6 +43,15 @@ std::optional<std::vector<std::uint32_t>> choices(std::string_view text) {
 
 }  // namespace
 
+std::optional<Schedule::Choice> ListedSchedule::choose() {
+  all_.clear();
+  for (const auto& [cluster, agents] : agents_)
+    all_.insert(all_.end(), agents.begin(), agents.end());
+  if (all_.empty()) return std::nullopt;
+  const Turn turn = next(all_);
+  return Choice{.agent = all_[turn.agent].id, .instructions = turn.instructions};
+}
+
 std::unique_ptr<Schedule> make_schedule(std::string_view text) {
   if (take(text, 'x')) {
     auto taken = choices(text);

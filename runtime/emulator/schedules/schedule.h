@@ -8,32 +8,36 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "tartan/abi.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
+struct LaunchContext;
 struct Warp;
+class Polls;
 
 /// What can go on.
 struct Agent {
-  std::uint64_t id = 0;   // the same in every run of a launch
+  std::uint64_t id = 0;   // the same in every run of a launch; from bit 32 on the cluster's number
   Warp* warp = nullptr;   // null: an operation
   std::size_t group = 0;  // of warp->groups; of operations: which one of Late
   bool waiting = false;   // an mbarrier that these lanes found in the phase whose end they wait for
-  std::size_t cluster = 0;  // of the resident ones
 };
 
 class Schedule {
  public:
   virtual ~Schedule() = default;
   /// A launch begins: what the one before it did is over.
-  virtual void begin_launch() {}
+  virtual void begin(const LaunchContext& context) = 0;
   /// It is over; its warps are still there.
-  virtual void end_launch() {}
+  virtual void over() {}
   /// How many of the `most` clusters that the hardware has room for run side by side.
   virtual std::size_t residents(std::size_t most) = 0;
   /// Which of so many clusters, the next of the grid, starts now.
@@ -41,13 +45,45 @@ class Schedule {
 
   /// Whether lanes that wait look again once in a while, for what else they may do.
   virtual bool polls() const { return true; }
+  /// What hears of strong reads; null: nobody.
+  virtual Polls* heard() { return nullptr; }
 
+  /// What can go on in a cluster from now on: none of them waits. Its last turn, if there was one,
+  /// took so many instructions.
+  virtual void offer(std::uint64_t cluster, std::span<const Agent> agents,
+                     std::uint64_t instructions) = 0;
+  /// The cluster is done.
+  virtual void end(std::uint64_t cluster) = 0;
+
+  struct Choice {
+    std::uint64_t agent = 0;
+    std::uint32_t instructions = 1;  // of lanes: at most
+    bool stuck = false;  // it and all others try again and again for what none of them will do
+  };
+  /// Whose turn it is; nothing: nobody can go on.
+  virtual std::optional<Choice> choose() = 0;
+};
+
+/// One that looks at all agents before each turn.
+class ListedSchedule : public Schedule {
+ public:
   struct Turn {
     std::size_t agent = 0;
-    std::uint32_t instructions = 1;  // of lanes: at most
+    std::uint32_t instructions = 1;
   };
-  /// Whose turn it is. No agent is waiting.
+  /// Whose turn it is. They are in the order of their clusters.
   virtual Turn next(std::span<const Agent> agents) = 0;
+
+  void begin(const LaunchContext&) override { agents_.clear(); }
+  void offer(std::uint64_t cluster, std::span<const Agent> agents, std::uint64_t) override {
+    agents_[cluster].assign(agents.begin(), agents.end());
+  }
+  void end(std::uint64_t cluster) override { agents_.erase(cluster); }
+  std::optional<Choice> choose() override;
+
+ private:
+  std::map<std::uint64_t, std::vector<Agent>> agents_;
+  std::vector<Agent> all_;
 };
 
 /// The schedule that DeviceOptions::schedule names; null for an empty text, or one that names none.
