@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "runtime/emulator/schedules/exploration.h"
 #include "runtime/launch_findings.h"
 #include "runtime/manifest_arguments.h"
 #include "runtime/profile_report.h"
@@ -352,6 +353,10 @@ std::string Outcome::json() const {
 
 Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options) {
   if (options.hardware.empty()) options.hardware = manifest.hardware;
+  if (!options.exploration && options.timeout > 0) {  // of all launches together
+    options.exploration = std::make_shared<detail::Exploration>();
+    options.exploration->deadline = detail::deadline_after(options.timeout, detail::Clock::now());
+  }
   Outcome outcome{.manifest = manifest.name, .ptx = manifest.ptx.name()};
   try {
     Run(manifest, outcome)(device, options);

@@ -31,11 +31,11 @@ struct Outcome {
   std::vector<Expectation> expectations;  // by parameter; empty if the kernel did not finish
   Report report;
   std::string schedules;   // which schedules were run, and what came of it; empty: the usual order
-  bool undecided = false;  // they were not all explored
+  bool undecided = false;  // not all that were asked for
   std::vector<std::pair<std::string, std::vector<std::byte>>> results;  // what buffers hold then
 
   /// 0: every expectation holds; 1: one does not; 2: refused; 3: the kernel trapped, or a check
-  /// found a defect; 4: none of that, and not all schedules were explored.
+  /// found a defect; 4: none of that, and not all schedules that were asked for were run.
   int exit_code() const;
   /// One line per expectation; with `with_report`, also the emulator's counters.
   std::string text(bool with_report) const;
@@ -49,7 +49,8 @@ struct Outcome {
 };
 
 /// Checks the PTX, loads it on the device called `device` (see Device::open), launches the kernel
-/// once and compares. `options.hardware`, if not empty, overrides the manifest's.
+/// once and compares. `options.hardware`, if not empty, overrides the manifest's; `options.timeout`
+/// bounds all its launches together.
 Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options = {});
 
 /// The outcome of a manifest that could not be read.

@@ -14,6 +14,12 @@
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
+constexpr std::string_view every_schedule =
+    "race-free and deadlock-free in every schedule under sequential consistency, for these inputs "
+    "and this grid";
+constexpr std::uint64_t seeds_of_undecided = 20;
+constexpr double of_exploring = 0.75;  // of the time: the rest is for these seeds
+
 // Where two schedules left something else; none: nowhere.
 std::optional<Finding> difference(const Outcome& one, const Outcome& other,
                                   const std::string& schedule) {
@@ -31,130 +37,205 @@ std::optional<Finding> difference(const Outcome& one, const Outcome& other,
   return std::nullopt;
 }
 
-constexpr std::string_view every_schedule =
-    "race-free and deadlock-free in every schedule, for these inputs and this grid";
+bool is_time_limit(const Finding& finding) { return finding.id == "time-limit"_rule.id; }
 
-Outcome not_decided(Outcome usual, const std::vector<detail::Obstacle>& obstacles,
-                    std::uint64_t explored) {
-  usual.undecided = true;
-  usual.schedules = fmt::format("not decided: {} explored, without a finding",
-                                detail::counted(std::max<std::uint64_t>(explored, 1), "schedule"));
-  for (const detail::Obstacle& each : obstacles)
-    usual.findings.push_back({.id = std::string("undecided"_rule.id), .message = each.text});
-  return usual;
-}
+// A manifest in the usual order, then under one schedule after the other up to a finding, all of it
+// within one time limit.
+class Runs {
+ public:
+  Runs(const Manifest& manifest, const DeviceOptions& options)
+      : manifest_(manifest),
+        options_(options),
+        deadline_(detail::deadline_after(options.timeout, begin_)),
+        exploring_until_(detail::deadline_after(options.timeout * of_exploring, begin_)) {}
 
-// The same schedule again, as long as there are more places at which threads store the same value
-// in no order: all their stores are compared then.
-template <typename Again>
-Outcome run_until_compared(const Manifest& manifest, const DeviceOptions& options, Again&& again) {
-  emulator::EqualStores& stores = options.exploration->equal_stores;
-  Outcome out;
-  do {
-    stores.begin();
-    options.exploration->obstacles.clear();
-    out = run(manifest, "emulator", options);
-  } while (stores.grew() && out.exit_code() == 0 && again());
-  return out;
-}
-
-// Warnings of a schedule that the usual order has not.
-void add_warnings(Outcome& usual, const Outcome& now, const std::string& schedule) {
-  for (Finding each : now.findings) {
-    const bool known = std::ranges::any_of(usual.findings, [&](const Finding& other) {
-      return other.id == each.id && other.line == each.line;
-    });
-    if (known) continue;
-    each.message += fmt::format("; --schedule {} repeats it", schedule);
-    usual.findings.push_back(std::move(each));
+  Outcome some(std::uint64_t count) {
+    usual_ = launch(options_);
+    if (ends_it()) return say("the usual order alone was run");
+    run_seeds(count);
+    if (found_) return found(fmt::format("schedule {} of 0 to {}", seeds_, count - 1));
+    if (seeds_ < count)
+      return not_decided(
+          fmt::format("the usual order and {} of {} ended within the time limit, "
+                      "without a finding{}",
+                      seeds_, detail::counted(count, "seed"), differences()));
+    return say(fmt::format("the usual order and {} seeds: no finding{}", count,
+                           depends_ ? differences() : ", and the same results"));
   }
-}
 
-// Runs the schedules that differ in what threads see of each other, up to a finding.
-Outcome explore(const Manifest& manifest, const DeviceOptions& options, Outcome usual,
-                std::uint64_t most) {
-  emulator::Explorer explorer;
-  detail::Exploration& exploration = *options.exploration;
-  exploration.schedule = &explorer;
-  const std::vector<detail::Obstacle> obstacles = exploration.obstacles;
-  std::uint64_t explored = 0;
-  bool depends = false;
-  while (std::ranges::all_of(exploration.obstacles, &detail::Obstacle::explorable)) {
-    if (!explorer.again()) {
-      usual.schedules = fmt::format(
-          "{}: {} explored, which are all that differ in what threads see of each other; lanes of "
-          "a warp that come to such a place together took it together",
-          every_schedule, detail::counted(explored, "schedule"));
-      return usual;
-    }
-    if (explored == most) break;
+  Outcome all(std::uint64_t most) {
+    options_.checks = Checks::all;
+    const auto asked = within(deadline_);
+    asked->proves = true;
+    usual_ = launch(options_, asked);
+    if (ends_it()) return say("the usual order shows a defect; others were not explored");
+    obstacles_ = asked->obstacles;
+    if (obstacles_.empty())
+      return say(fmt::format(
+          "{}: one run decides, since every wait blocks and happens-before fixes the phase of each "
+          "arrival and wait",
+          every_schedule));
+    emulator::Explorer explorer;
+    const bool complete = explore(asked, explorer, most);
+    if (found_) return found(fmt::format("number {} of those explored", explored_));
+    if (complete)
+      return say(
+          fmt::format("{}: {} explored, which are all that differ in what threads see of "
+                      "each other; lanes of a warp that come to such a place together took "
+                      "it together",
+                      every_schedule, detail::counted(explored_, "schedule")));
+    return try_seeds();
+  }
+
+ private:
+  // Whether other schedules are of no interest. Of results that are not those expected they may
+  // show why.
+  bool ends_it() const { return usual_.exit_code() > 1; }
+  using Deadline = std::optional<detail::Clock::time_point>;
+  static bool is_over(const Deadline& deadline) {
+    return deadline && detail::Clock::now() >= *deadline;
+  }
+  bool time_is_up() const { return is_over(deadline_); }
+  std::string_view differences() const {
+    return depends_ ? "; the results depend on the order" : "";
+  }
+
+  static std::shared_ptr<detail::Exploration> within(const Deadline& deadline) {
+    auto made = std::make_shared<detail::Exploration>();
+    made->deadline = deadline;
+    return made;
+  }
+
+  // Again, as long as there are more places at which threads store the same value in no order: all
+  // their stores are compared then.
+  Outcome launch(DeviceOptions options, std::shared_ptr<detail::Exploration> asked = {},
+                 const emulator::Explorer* explorer = nullptr) {
+    options.exploration = asked ? asked : within(deadline_);
+    options.exploration->equal_stores = &equal_stores_;
+    emulator::Schedule* const schedule = options.exploration->schedule;
     std::optional<emulator::Explorer> repeated;
-    Outcome now = run_until_compared(manifest, options, [&] {
-      repeated.emplace(explorer.taken());
-      exploration.schedule = &*repeated;
-      return true;
-    });
-    exploration.schedule = &explorer;
-    explored += !explorer.is_redundant();
-    if (now.exit_code() != 0) {
-      now.schedules = fmt::format("number {} of those explored; --schedule {} repeats it", explored,
-                                  explorer.name());
-      return now;
-    }
-    add_warnings(usual, now, explorer.name());
-    const auto found = depends ? std::nullopt : difference(usual, now, explorer.name());
-    if (found) usual.findings.push_back(*found);
-    depends |= found.has_value();
+    Outcome out;
+    do {
+      equal_stores_.begin();
+      options.exploration->obstacles.clear();
+      out = run(manifest_, "emulator", options);
+      if (explorer) options.exploration->schedule = &repeated.emplace(explorer->taken());
+    } while (equal_stores_.grew() && out.exit_code() <= 1);
+    options.exploration->schedule = schedule;
+    return out;
   }
-  return not_decided(std::move(usual), obstacles, explored);
-}
+
+  // Warnings of a schedule that those before it have not.
+  void add_warnings(const Outcome& now, const std::string& schedule) {
+    for (Finding each : now.findings) {
+      const bool known = std::ranges::any_of(usual_.findings, [&](const Finding& other) {
+        return other.id == each.id && other.line == each.line;
+      });
+      if (known) continue;
+      each.message += fmt::format("; --schedule {} repeats it", schedule);
+      usual_.findings.push_back(std::move(each));
+    }
+  }
+
+  // Whether this is all that was looked for. What the time limit has stopped says nothing, if it
+  // has no other finding.
+  bool judge(Outcome now, const std::string& schedule) {
+    const bool stopped = std::ranges::any_of(now.findings, is_time_limit);
+    std::erase_if(now.findings, is_time_limit);
+    const int code = now.exit_code();
+    name_ = schedule;
+    if (code > 1 || (code == 1 && !stopped && usual_.exit_code() == 0)) {
+      found_ = std::move(now);
+      return true;
+    }
+    if (stopped) return true;
+    add_warnings(now, schedule);
+    const auto differs = depends_ ? std::nullopt : difference(usual_, now, schedule);
+    if (differs) usual_.findings.push_back(*differs);
+    depends_ |= differs.has_value();
+    return false;
+  }
+
+  void run_seeds(std::uint64_t count) {
+    for (; seeds_ < count && !time_is_up(); ++seeds_) {
+      DeviceOptions seeded = options_;
+      seeded.schedule = fmt::format("{}", seeds_);
+      if (judge(launch(seeded), seeded.schedule)) return;
+    }
+  }
+
+  // Runs the schedules that differ in what threads see of each other, up to a finding. Whether
+  // there are no more of them.
+  bool explore(const std::shared_ptr<detail::Exploration>& asked, emulator::Explorer& explorer,
+               std::uint64_t most) {
+    asked->schedule = &explorer;
+    asked->deadline = exploring_until_;
+    while (std::ranges::all_of(asked->obstacles, &detail::Obstacle::explorable) &&
+           !is_over(exploring_until_)) {
+      if (!explorer.again()) return true;
+      if (explored_ == most) return false;
+      Outcome now = launch(options_, asked, &explorer);
+      explored_ += !is_over(exploring_until_) && !explorer.is_redundant();
+      if (judge(std::move(now), explorer.name())) return false;
+    }
+    return false;
+  }
+
+  // What nobody could decide, seeds may show.
+  Outcome try_seeds() {
+    std::string text =
+        fmt::format("{} explored{}, without a finding",
+                    detail::counted(std::max<std::uint64_t>(explored_, 1), "schedule"),
+                    is_over(exploring_until_) ? " within the time limit" : "");
+    for (const detail::Obstacle& each : obstacles_)
+      usual_.findings.push_back({.id = std::string("undecided"_rule.id), .message = each.text});
+    run_seeds(seeds_of_undecided);
+    if (found_) return found(fmt::format("{}, but seed {} has one", text, seeds_));
+    if (seeds_ > 0)
+      text += fmt::format("; {} {} none either{}", detail::counted(seeds_, "seed"),
+                          seeds_ == 1 ? "shows" : "show", time_is_up() ? " in the time left" : "");
+    return not_decided(text);
+  }
+
+  Outcome say(std::string text) {
+    usual_.schedules = std::move(text);
+    return std::move(usual_);
+  }
+
+  Outcome not_decided(const std::string& text) {
+    usual_.undecided = true;
+    return say("not decided: " + text);
+  }
+
+  Outcome found(const std::string& which) {
+    found_->schedules = fmt::format("{}; --schedule {} repeats it", which, name_);
+    if (usual_.exit_code() == 1)
+      found_->schedules += "; the usual order's results are not those expected either";
+    return *std::move(found_);
+  }
+
+  const Manifest& manifest_;
+  DeviceOptions options_;
+  const detail::Clock::time_point begin_ = detail::Clock::now();
+  const Deadline deadline_, exploring_until_;
+  emulator::EqualStores equal_stores_;
+  Outcome usual_;
+  std::optional<Outcome> found_;
+  std::vector<detail::Obstacle> obstacles_;
+  std::uint64_t seeds_ = 0, explored_ = 0;  // that were run to their end
+  std::string name_;                        // of the last schedule
+  bool depends_ = false;
+};
 
 }  // namespace
 
 Outcome run_seeds(const Manifest& manifest, const DeviceOptions& options, std::uint64_t count) {
-  Outcome usual = run(manifest, "emulator", options);
-  if (usual.exit_code() != 0) {
-    usual.schedules = "the usual order alone was run";
-    return usual;
-  }
-  bool depends = false;
-  DeviceOptions seeded = options;
-  for (std::uint64_t seed = 0; seed < count; ++seed) {
-    seeded.schedule = fmt::format("{}", seed);
-    Outcome now = run(manifest, "emulator", seeded);
-    if (now.exit_code() != 0) {
-      now.schedules =
-          fmt::format("schedule {} of 0 to {}; --schedule {} repeats it", seed, count - 1, seed);
-      return now;
-    }
-    const auto found = depends ? std::nullopt : difference(usual, now, seeded.schedule);
-    if (found) usual.findings.push_back(*found);
-    depends |= found.has_value();
-  }
-  usual.schedules =
-      fmt::format("the usual order and {} seeds: no finding{}", count,
-                  depends ? "; the results depend on the order" : ", and the same results");
-  return usual;
+  return Runs(manifest, options).some(count);
 }
 
 Outcome decide_schedules(const Manifest& manifest, const DeviceOptions& options,
                          std::uint64_t most) {
-  const auto exploration = std::make_shared<detail::Exploration>();
-  exploration->proves = true;
-  DeviceOptions proving = options;
-  proving.checks = Checks::all;
-  proving.exploration = exploration;
-  Outcome usual = run_until_compared(manifest, proving, [] { return true; });
-  if (usual.exit_code() != 0) {
-    usual.schedules = "the usual order shows a defect; others were not explored";
-    return usual;
-  }
-  if (!exploration->obstacles.empty()) return explore(manifest, proving, std::move(usual), most);
-  usual.schedules = fmt::format(
-      "{}: one run decides, since every wait blocks and happens-before fixes the phase of each "
-      "arrival and wait",
-      every_schedule);
-  return usual;
+  return Runs(manifest, options).all(most);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

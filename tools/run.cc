@@ -145,8 +145,10 @@ void add_run(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
       ->capture_default_str();
   command
-      ->add_option("--timeout", words->timeout,
-                   "Stop the emulator after this many seconds; 0: no limit")
+      ->add_option(
+          "--timeout", words->timeout,
+          "Stop the emulator after this many seconds, all launches and schedules together; "
+          "0: no limit")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
   command
@@ -186,7 +188,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(
       "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest or I/O,\n3 the "
-      "kernel trapped or the emulator found a defect,\n4 --schedules all came to no decision");
+      "kernel trapped or the emulator found a defect,\n4 --schedules came to no decision");
   command->callback([words, command, &exit_code] { exit_code = run_manifest(*words, *command); });
 }
 

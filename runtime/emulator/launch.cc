@@ -240,6 +240,13 @@ class Work {
   std::optional<Finding> finding_;
 };
 
+// When a launch that begins now is stopped.
+std::optional<detail::Clock::time_point> deadline(const DeviceOptions& options,
+                                                  detail::Clock::time_point now) {
+  if (options.exploration && options.exploration->deadline) return options.exploration->deadline;
+  return detail::deadline_after(options.timeout, now);
+}
+
 // What running all clusters came to.
 struct Ran {
   Report report;
@@ -395,11 +402,7 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
                         multiprocessor_of(module_->hardware().sm),
                         machine.next_grid(),
                         workspace};
-  // What is no time point of the clock is no limit.
-  constexpr double longest = 1e9;
-  if (const double limit = machine.options.timeout; limit > 0 && limit < longest)
-    context.deadline = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                   std::chrono::duration<double>(limit));
+  context.deadline = deadline(machine.options, begin);
   for (std::size_t i = 0; i < arguments.size(); ++i)
     std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
                 arguments[i].size());
@@ -414,15 +417,14 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   if (program_->counted) context.profile = &counts.emplace(context);
   detail::Exploration* const exploration = machine.options.exploration.get();
   std::optional<LaunchTimeline> timeline;
-  if (program_->timed && !exploration)
-    context.timeline = &timeline.emplace(context, *machine.options.timeline);
+  if (program_->timed) context.timeline = &timeline.emplace(context, *machine.options.timeline);
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
   const UnderAlgebra under(machine.algebra, memory);
   const auto schedule = make_schedule(machine.options.schedule);
-  context.schedule = exploration ? exploration->schedule : schedule.get();
+  context.schedule = exploration && exploration->schedule ? exploration->schedule : schedule.get();
   std::optional<Determinacy> determinacy;
   if (exploration && exploration->proves) context.determinacy = &determinacy.emplace(context);
-  if (exploration) context.equal_stores = &exploration->equal_stores;
+  if (exploration) context.equal_stores = exploration->equal_stores;
   const Ran ran = context.schedule
                       ? run_scheduled(context, machine.options, find_arch(module_->hardware()))
                       : run_as_usual(context, machine.options);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <regex>
 
@@ -72,14 +73,58 @@ TEST(Orders, TheUsualOrderHidesThem) {
   }
 }
 
+// Where the explorer gives up, by a seed.
 TEST(Orders, OtherSchedulesShowThem) {
   for (const Pair& each : pairs()) {
     const Outcome all = decide_schedules(each.wrong, options, most);
-    if (shows(all)) continue;
-    EXPECT_TRUE(all.undecided) << each.name << " is said to be right: " << text(all);
-    const Outcome some = run_seeds(each.wrong, options, seeds);
-    EXPECT_TRUE(shows(some)) << each.name << ": " << text(all) << "\n" << text(some);
+    EXPECT_TRUE(shows(all)) << each.name << ": " << text(all);
   }
+}
+
+const Pair& named_barrier() {
+  const auto found = std::ranges::find(pairs(), "one-named-barrier-for-two-pairs", &Pair::name);
+  EXPECT_NE(found, pairs().end());
+  return *found;
+}
+
+TEST(Orders, SeedsShowWhatTheExplorerCannotDecide) {
+  const Outcome wrong = decide_schedules(named_barrier().wrong, options, most);
+  EXPECT_EQ(wrong.exit_code(), 3) << text(wrong);
+  EXPECT_NE(wrong.schedules.find("but seed "), std::string::npos) << wrong.schedules;
+  EXPECT_NE(wrong.schedules.find("--schedule "), std::string::npos) << wrong.schedules;
+}
+
+// Results that are not those expected say that something is wrong, a seed says what.
+TEST(Orders, SeedsShowWhyResultsAreWrong) {
+  for (const bool right : {false, true}) {
+    Manifest manifest = right ? named_barrier().right : named_barrier().wrong;
+    ManifestBuffer& buffer = *manifest.params[0].buffer;
+    buffer.expect.emplace(buffer.size, std::byte{0xEE});
+    const Outcome usual = run(manifest, "emulator", options);
+    EXPECT_EQ(usual.exit_code(), usual.findings.empty() ? 1 : 3) << text(usual);
+    const Outcome some = run_seeds(manifest, options, seeds),
+                  all = decide_schedules(manifest, options, most);
+    EXPECT_EQ(some.exit_code(), right ? 1 : 3) << text(some);
+    EXPECT_EQ(all.exit_code(), right ? 1 : 3) << text(all);
+    for (const Outcome* each : {&some, &all})
+      EXPECT_EQ(each->schedules.find("not those expected either") == std::string::npos, right)
+          << text(*each);
+  }
+}
+
+// Of all runs together: the kernel has far more orders than there is time for.
+TEST(Orders, TheTimeLimitBoundsAllRuns) {
+  DeviceOptions hurried = options;
+  hurried.timeout = 1;
+  const Pair& pair = named_barrier();
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome some = run_seeds(pair.right, hurried, 100'000'000);
+  EXPECT_EQ(some.exit_code(), 4) << text(some);
+  EXPECT_NE(some.schedules.find("of 100000000 seeds ended within the time limit"),
+            std::string::npos)
+      << some.schedules;
+  EXPECT_EQ(text(some).find("time-limit"), std::string::npos) << text(some);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 TEST(Orders, NoScheduleShowsAnythingOfTheRightTwins) {

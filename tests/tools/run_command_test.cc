@@ -265,6 +265,16 @@ TEST_F(RunCommand, TimeIsLimited) {
   EXPECT_NE(ran.out.find("raise --timeout"), std::string::npos) << ran.out;
 }
 
+// All launches and schedules together.
+TEST_F(RunCommand, TimeIsLimitedForAllSchedules) {
+  const Ran ran = run(manifest(), "--timeout 0.5 --schedules 1000000000");
+  EXPECT_EQ(ran.code, 4) << ran.out;
+  EXPECT_NE(ran.out.find("not decided: the usual order and "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("of 1000000000 seeds ended within the time limit"), std::string::npos)
+      << ran.out;
+  EXPECT_EQ(ran.out.find("[time-limit]"), std::string::npos) << ran.out;
+}
+
 // Each block ends at once, but there is no end of blocks.
 TEST_F(RunCommand, TimeIsLimitedForGridsWithoutEnd) {
   auto json = manifest();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/schedules/exploration.h - what `tartan run --schedules all` asks of a launch,
+// runtime/emulator/schedules/exploration.h - what `tartan run` asks of a launch beside its options,
 // and is told.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,16 @@
 #include "runtime/emulator/schedules/schedule.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
+
+using Clock = std::chrono::steady_clock;
+
+/// So many seconds after `begin`; none for 0, and for what is no time point of the clock.
+inline std::optional<Clock::time_point> deadline_after(double seconds, Clock::time_point begin) {
+  constexpr double longest = 1e9;
+  if (!(seconds > 0 && seconds < longest)) return std::nullopt;
+  return begin +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
 /// Something in a launch that another schedule may have otherwise.
 struct Obstacle {
@@ -25,7 +37,10 @@ class Exploration {
   std::vector<Obstacle> obstacles;
   /// Or launches are under it.
   emulator::Schedule* schedule = nullptr;
-  emulator::EqualStores equal_stores;
+  /// Where threads store the same value in no order: their stores are compared. Null: they are not.
+  emulator::EqualStores* equal_stores = nullptr;
+  /// When all launches have to be over: DeviceOptions::timeout bounds each one alone.
+  std::optional<Clock::time_point> deadline = {};
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail
