@@ -12,7 +12,6 @@
 
 #include "compiler/support/counted.h"
 #include "library/call_checks.h"
-#include "runtime/launch_findings.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -205,7 +204,7 @@ class Run {
     };
     for (auto at = findings.begin(); at != findings.end(); ++at) {
       const Rule* rule = find_rule(at->id);
-      if (!rule || detail::only_warns(at->id) != (level == Level::Warning)) continue;
+      if (!rule || at->level != level) continue;
       const auto same = [&](const Finding& other) { return alike(*at, other); };
       if (std::any_of(findings.begin(), at, same)) continue;
       std::string message = at->source.empty() ? "" : at->source + ": ";

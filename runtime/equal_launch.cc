@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "runtime/engine.h"
-#include "runtime/launch_findings.h"
 #include "runtime/manifest_arguments.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -35,7 +34,7 @@ class Run {
       if (!launch(**module, each.kernel, each.launch, each.params)) return;
     const Status finished = engine_->synchronize();
     for (const Finding& finding : engine_->findings())
-      if (!only_warns(finding.id)) out_.findings.push_back(finding);
+      if (finding.level == Level::Error) out_.findings.push_back(finding);
     if (out_.findings.empty() && !accept(finished)) return;
     collect(buffers.size());
   }

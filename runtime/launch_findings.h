@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/launch_findings.h - the severity of a launch's findings.
+// runtime/launch_findings.h - the levels of a launch's findings.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,19 @@
 namespace tartan::inline TARTAN_ABI::detail {
 
 /// A finding of a launch is an error, whatever level its rule has for PTX text. These only warn:
-/// the results may be right, although the memory model calls them races, or differ by rounding
-/// alone.
+/// no hardware is known to give other results for them, or they may differ by rounding alone. Why
+/// is in tartan/support/rules.h.
 inline bool only_warns(std::string_view id) {
   return id == "same-value-race"_rule.id || id == "weak-cas-read"_rule.id ||
-         id == "schedule-dependent"_rule.id || id == "undecided"_rule.id;
+         id == "schedule-dependent"_rule.id || id == "undecided"_rule.id ||
+         id == "converged-exchange"_rule.id || id == "repeated-init"_rule.id;
+}
+
+/// Of what `tartan check` warns about a text, this only warns of its launch too: the launch itself
+/// shows whether it happens.
+inline bool is_shown_by_launch(std::string_view id) {
+  return id == "maybe-divergent"_rule.id || id == "missing-wait"_rule.id ||
+         id == "missing-barrier"_rule.id || id == "register-bounds"_rule.id;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -9,7 +9,9 @@
 #include <optional>
 
 #include "runtime/emulator/schedules/exploration.h"
+#include "runtime/emulator/trial.h"
 #include "runtime/launch_findings.h"
+#include "runtime/levels.h"
 #include "runtime/manifest_arguments.h"
 #include "runtime/profile_report.h"
 #include "tartan/ptx/parser.h"
@@ -22,7 +24,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Finding to_finding(const Diag& diag) {
-  return {.id = std::string(diag.id), .message = diag.message, .line = diag.place.line};
+  return {.id = std::string(diag.id),
+          .message = diag.message,
+          .line = diag.place.line,
+          .level = diag.level};
 }
 
 // Whether a diagnostic is about the kernel. The others say that it could not be run here, or not in
@@ -50,10 +55,14 @@ class Run {
     outcome_.remark = device->remark();
     outcome_.emulated = device->emulated();
     if (!device->emulated()) timeline_ = options.timeline;
-    const bool finished = load(*device) && fill(*device) && launch(*device);
+    const bool launched = load(*device) && fill(*device, options.trial.get()) && launch(*device);
+    const Status finished = launched ? device->synchronize() : Status(Done{});
+    // What the emulator's checks find does not end a launch, and all of it is among the findings.
+    const bool ended = launched && (outcome_.emulated || accept(finished));
     for (const Finding& finding : device->findings()) add(finding);
     outcome_.report = device->report();
-    if (finished) compare();
+    outcome_.ended =
+        ended && std::ranges::none_of(outcome_.findings, &Finding::stopped) && read_results();
   }
 
  private:
@@ -68,8 +77,13 @@ class Run {
     Diags refused;
     refused.append(verify::check(
         std::make_shared<Source>(manifest_.ptx.name(), std::string(manifest_.ptx.text()))));
-    for (const Diag& diag : refused)
-      if (diag.level != Level::Note) add(to_finding(diag));
+    for (const Diag& diag : refused) {
+      if (diag.level == Level::Note) continue;
+      Finding finding = to_finding(diag);
+      if (!detail::is_shown_by_launch(diag.id)) finding.level = Level::Error;
+      finding.stopped = diag.level == Level::Error;
+      add(finding);
+    }
     return refused.ok();
   }
 
@@ -105,9 +119,9 @@ class Run {
     return true;
   }
 
-  bool fill(Device& device) {
+  bool fill(Device& device, detail::Trial* trial) {
     for (const ManifestBuffer* each : manifest_.all_buffers())
-      if (!allocate(device, *each)) return false;
+      if (!allocate(device, *each, trial)) return false;
     for (PreparedLaunch& each : launches_) {
       auto arguments = manifest_arguments(
           *each.params, [&](const std::string& name) { return find(name)->address(); });
@@ -117,11 +131,19 @@ class Run {
     return true;
   }
 
-  bool allocate(Device& device, const ManifestBuffer& wanted) {
+  bool allocate(Device& device, const ManifestBuffer& wanted, detail::Trial* trial) {
     auto buffer = device.allocate(wanted.size);
     if (!accept(buffer)) return false;
+    if (wanted.uninitialized && trial && trial->contents) {
+      std::vector<std::byte>& bytes = outcome_.unwritten_contents[wanted.name];
+      bytes.resize(wanted.size);
+      trial->contents->fill(bytes);
+      if (!accept(buffer->write(bytes))) return false;
+      buffers_.emplace_back(&wanted, std::move(*buffer));
+      return true;
+    }
     // The emulator's memory is zeros, and what nobody has written is known to its checks.
-    const bool untouched = wanted.uninitialized && device.emulated();
+    const bool untouched = wanted.uninitialized && device.emulated() && !(trial && trial->poisons);
     if (!untouched && !accept(wanted.contents.empty() ? buffer->fill(wanted.fill)
                                                       : buffer->write(wanted.contents)))
       return false;
@@ -142,7 +164,7 @@ class Run {
                     : !accept(each.kernel.launch(each.launch, each.arguments)))
         return false;
     }
-    return accept(device.synchronize());
+    return true;
   }
 
   bool launch_traced(Device& device, PreparedLaunch& each) {
@@ -152,30 +174,26 @@ class Run {
            accept(device.synchronize()) && accept(trace->add_to(*timeline_));
   }
 
-  void compare() {
+  bool read_results() {
     for (const auto& [of, buffer] : buffers_) {
       if (!of->expect && !outcome_.emulated) continue;
       auto got = buffer.read_all<std::byte>();
-      if (!accept(got)) return;
-      if (!of->expect) {
-        outcome_.results.emplace_back(of->name, std::move(*got));
-        continue;
-      }
-      report_unwritten(of->name, buffer);
-      outcome_.expectations.push_back(
-          {of->name, of->comparison, tartan::compare(of->comparison, *of->expect, *got)});
+      if (!accept(got)) return false;
       outcome_.results.emplace_back(of->name, std::move(*got));
+      find_unwritten(buffer, 0, buffer.size(), outcome_.unwritten[of->name]);
     }
+    return true;
   }
 
-  // What is compared, is read.
-  void report_unwritten(const std::string& name, const Buffer& buffer) {
-    const auto left = buffer.unwritten();
+  // By halves.
+  static void find_unwritten(const Buffer& buffer, std::size_t offset, std::size_t bytes,
+                             std::vector<std::pair<std::size_t, std::size_t>>& ranges) {
+    const auto part = buffer.part(offset, bytes);
+    const auto left = part ? part->unwritten() : std::nullopt;
     if (!left || !left->bytes) return;
-    add({.id = std::string("uninitialized-read"_rule.id),
-         .message = fmt::format("buffer {} is compared with what is expected, but {} of its {} "
-                                "bytes were never written, from byte {} on",
-                                name, left->bytes, buffer.size(), left->first)});
+    if (left->bytes == bytes) return void(ranges.emplace_back(offset, bytes));
+    find_unwritten(buffer, offset, bytes / 2, ranges);
+    find_unwritten(buffer, offset + bytes / 2, bytes - bytes / 2, ranges);
   }
 
   template <typename T>
@@ -183,8 +201,13 @@ class Run {
     if (result) return true;
     for (Diag diag : result.diags()) {
       if (!diag.place.known()) diag.place.file = manifest_.name;
-      if (is_defect(diag)) add(to_finding(diag));
-      else outcome_.refused.add(std::move(diag));
+      if (!is_defect(diag)) {
+        outcome_.refused.add(std::move(diag));
+        continue;
+      }
+      Finding finding = to_finding(diag);
+      finding.stopped = !outcome_.emulated;
+      add(finding);
     }
     return false;
   }
@@ -214,18 +237,14 @@ class Run {
 
 // For text output: the message is followed by block and thread, and preceded by the C++ line if
 // known, else the line of the PTX text.
-Diag to_diag(const Finding& finding, const std::string& ptx) {
-  const Rule* rule = find_rule(finding.id);
-  Diag diag{
-      .level = rule ? rule->level : Level::Error, .id = finding.id, .message = finding.message};
+Diag to_diag(const Finding& finding, Level level, const std::string& ptx) {
+  Diag diag{.level = level, .id = finding.id, .message = finding.message};
   if (finding.id == "step-limit") diag.message += ": an infinite loop, or raise --max-steps";
   if (finding.id == "time-limit")
     diag.message += ": an infinite loop or a large grid; otherwise raise --timeout";
-  if (finding.block != no_block) {  // the launch may have stopped there
-    if (!detail::only_warns(finding.id)) diag.level = Level::Error;
+  if (finding.block != no_block)
     diag.message +=
         fmt::format(", in block ({}, {}, {})", finding.block.x, finding.block.y, finding.block.z);
-  }
   if (finding.lane >= 0) diag.message += fmt::format(", thread {}", finding.lane);
   diag.place = {ptx, finding.line, 0};
   if (finding.source.empty()) return diag;
@@ -255,11 +274,11 @@ Json value_of(const std::string& text) {
 // Many readers parse JSON numbers as doubles, which do not hold all 64 bits.
 std::string hex(std::uint64_t address) { return fmt::format("0x{:x}", address); }
 
-Json json_of(const Finding& finding) {
-  Json json = {{"id", finding.id},           {"message", finding.message},
-               {"line", finding.line},       {"source", finding.source},
-               {"block", nullptr},           {"lane", nullptr},
-               {"address", finding.address}, {"address_hex", hex(finding.address)}};
+Json json_of(const Finding& finding, Level level) {
+  Json json = {
+      {"id", finding.id},     {"level", level_name(level)}, {"message", finding.message},
+      {"line", finding.line}, {"source", finding.source},   {"block", nullptr},
+      {"lane", nullptr},      {"address", finding.address}, {"address_hex", hex(finding.address)}};
   if (finding.block != no_block)
     json["block"] = {finding.block.x, finding.block.y, finding.block.z};
   if (finding.lane >= 0) json["lane"] = finding.lane;
@@ -282,8 +301,19 @@ Json json_of(const Expectation& expectation) {
 
 }  // namespace
 
+std::optional<Level> Outcome::level(const Finding& finding) const {
+  const Rule* const rule = find_rule(finding.id);
+  if (finding.stopped || !rule) return Level::Error;
+  return levels.overridden(*rule).value_or(finding.level);
+}
+
+bool Outcome::has_errors() const {
+  return std::ranges::any_of(findings,
+                             [&](const Finding& each) { return level(each) == Level::Error; });
+}
+
 int Outcome::exit_code() const {
-  if (!std::ranges::all_of(findings, detail::only_warns, &Finding::id)) return 3;
+  if (has_errors()) return 3;
   if (!refused.ok()) return 2;
   if (!std::ranges::all_of(expectations, &Expectation::ok)) return 1;
   return undecided ? 4 : 0;
@@ -317,14 +347,17 @@ std::string Outcome::complaints(bool colour) const {
   out += trust_note();
   out += warnings.text(colour);
   out += refused.text(colour);
-  for (const Finding& finding : findings) out += to_text(to_diag(finding, ptx), colour) + '\n';
+  for (const Finding& finding : findings)
+    if (const auto level = this->level(finding))
+      out += to_text(to_diag(finding, *level, ptx), colour) + '\n';
   return out;
 }
 
 std::string Outcome::json() const {
   Json list = Json::array(), compared = Json::array();
-  for (const Diag& diag : refused) list.push_back(json_of(to_finding(diag)));
-  for (const Finding& finding : findings) list.push_back(json_of(finding));
+  for (const Diag& diag : refused) list.push_back(json_of(to_finding(diag), diag.level));
+  for (const Finding& finding : findings)
+    if (const auto level = this->level(finding)) list.push_back(json_of(finding, *level));
   for (const Expectation& expectation : expectations) compared.push_back(json_of(expectation));
   Json json, unknown = Json::array();
   for (const Diag& diag : warnings)
@@ -351,13 +384,56 @@ std::string Outcome::json() const {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options) {
-  if (options.hardware.empty()) options.hardware = manifest.hardware;
-  if (!options.exploration && options.timeout > 0) {  // of all launches together
+namespace {
+
+// What is compared, is read.
+void report_unwritten(const std::string& name, std::size_t size, Outcome& outcome) {
+  const auto& ranges = outcome.unwritten[name];
+  if (ranges.empty()) return;
+  std::size_t bytes = 0;
+  for (const auto& range : ranges) bytes += range.second;
+  outcome.findings.push_back(
+      {.id = std::string("uninitialized-read"_rule.id),
+       .message = fmt::format("buffer {} is compared with what is expected, but {} of its {} "
+                              "bytes were never written, from byte {} on",
+                              name, bytes, size, ranges.front().first)});
+}
+
+void compare_results(const Manifest& manifest, Outcome& outcome) {
+  for (const ManifestBuffer* each : manifest.all_buffers()) {
+    if (!each->expect) continue;
+    const auto got = std::ranges::find(outcome.results, each->name,
+                                       [](const auto& result) { return result.first; });
+    report_unwritten(each->name, each->size, outcome);
+    outcome.expectations.push_back(
+        {each->name, each->comparison, compare(each->comparison, *each->expect, got->second)});
+  }
+}
+
+}  // namespace
+
+Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options,
+            const RuleLevels& levels) {
+  if (!options.exploration && options.timeout > 0) {  // of all launches of all runs
     options.exploration = std::make_shared<detail::Exploration>();
     options.exploration->deadline = detail::deadline_after(options.timeout, detail::Clock::now());
   }
+  if (options.checks != Checks::none) {
+    options.trial = std::make_shared<detail::Trial>();
+    options.trial->notes = true;
+  }
+  Outcome outcome = launch_once(manifest, device, options);
+  outcome.levels = levels;
+  if (!outcome.ended) return outcome;
+  if (outcome.emulated) settle_levels(manifest, options, outcome);
+  if (!outcome.has_errors()) compare_results(manifest, outcome);
+  return outcome;
+}
+
+Outcome launch_once(const Manifest& manifest, const std::string& device, DeviceOptions options) {
+  if (options.hardware.empty()) options.hardware = manifest.hardware;
   Outcome outcome{.manifest = manifest.name, .ptx = manifest.ptx.name()};
+  outcome.trial = options.trial;
   try {
     Run(manifest, outcome)(device, options);
   } catch (const std::bad_alloc&) {

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +36,18 @@ struct Outcome {
   std::string schedules;   // which schedules were run, and what came of it; empty: the usual order
   bool undecided = false;  // not all that were asked for
   std::vector<std::pair<std::string, std::vector<std::byte>>> results;  // what buffers hold then
+  // What nobody has written of them: ranges from a byte on, of so many bytes.
+  std::map<std::string, std::vector<std::pair<std::size_t, std::size_t>>> unwritten;
+  // What stood in buffers that nobody had written, in a run that has something else there than
+  // zeros.
+  std::map<std::string, std::vector<std::byte>> unwritten_contents;
+  bool ended = false;                    // every launch ran to its end, whatever was found
+  RuleLevels levels;                     // as the user wants them
+  std::shared_ptr<detail::Trial> trial;  // what the run has told for the second look at it
 
+  /// The level of one of the findings; none: it is to be ignored.
+  std::optional<Level> level(const Finding& finding) const;
+  bool has_errors() const;
   /// 0: every expectation holds; 1: one does not; 2: refused; 3: the kernel trapped, or a check
   /// found a defect; 4: none of that, and not all schedules that were asked for were run.
   int exit_code() const;
@@ -49,9 +63,14 @@ struct Outcome {
 };
 
 /// Checks the PTX, loads it on the device called `device` (see Device::open), launches the kernel
-/// once and compares. `options.hardware`, if not empty, overrides the manifest's; `options.timeout`
-/// bounds all its launches together.
-Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options = {});
+/// once, settles the levels of what is found (levels.h), and compares unless there is an error.
+/// `options.hardware`, if not empty, overrides the manifest's; `options.timeout` bounds all its
+/// launches together.
+Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions options = {},
+            const RuleLevels& levels = {});
+
+/// The same up to the results, which are compared with nothing.
+Outcome launch_once(const Manifest& manifest, const std::string& device, DeviceOptions options);
 
 /// The outcome of a manifest that could not be read.
 Outcome refused(Diags diags);

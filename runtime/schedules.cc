@@ -32,7 +32,8 @@ std::optional<Finding> difference(const Outcome& one, const Outcome& other,
         .id = std::string("schedule-dependent"_rule.id),
         .message = fmt::format("the result depends on the schedule: buffer {} differs from the "
                                "usual order's at byte {}; --schedule {} repeats it",
-                               name, at - was.begin(), schedule)};
+                               name, at - was.begin(), schedule),
+        .level = Level::Warning};
   }
   return std::nullopt;
 }
@@ -43,9 +44,10 @@ bool is_time_limit(const Finding& finding) { return finding.id == "time-limit"_r
 // within one time limit.
 class Runs {
  public:
-  Runs(const Manifest& manifest, const DeviceOptions& options)
+  Runs(const Manifest& manifest, const DeviceOptions& options, const RuleLevels& levels)
       : manifest_(manifest),
         options_(options),
+        levels_(levels),
         deadline_(detail::deadline_after(options.timeout, begin_)),
         exploring_until_(detail::deadline_after(options.timeout * of_exploring, begin_)) {}
 
@@ -118,7 +120,7 @@ class Runs {
     do {
       equal_stores_.begin();
       options.exploration->obstacles.clear();
-      out = run(manifest_, "emulator", options);
+      out = run(manifest_, "emulator", options, levels_);
       if (explorer) options.exploration->schedule = &repeated.emplace(explorer->taken());
     } while (equal_stores_.grew() && out.exit_code() <= 1);
     options.exploration->schedule = schedule;
@@ -188,7 +190,8 @@ class Runs {
                     detail::counted(std::max<std::uint64_t>(explored_, 1), "schedule"),
                     is_over(exploring_until_) ? " within the time limit" : "");
     for (const detail::Obstacle& each : obstacles_)
-      usual_.findings.push_back({.id = std::string("undecided"_rule.id), .message = each.text});
+      usual_.findings.push_back(
+          {.id = std::string("undecided"_rule.id), .message = each.text, .level = Level::Warning});
     run_seeds(seeds_of_undecided);
     if (found_) return found(fmt::format("{}, but seed {} has one", text, seeds_));
     if (seeds_ > 0)
@@ -216,6 +219,7 @@ class Runs {
 
   const Manifest& manifest_;
   DeviceOptions options_;
+  const RuleLevels& levels_;
   const detail::Clock::time_point begin_ = detail::Clock::now();
   const Deadline deadline_, exploring_until_;
   emulator::EqualStores equal_stores_;
@@ -229,13 +233,14 @@ class Runs {
 
 }  // namespace
 
-Outcome run_seeds(const Manifest& manifest, const DeviceOptions& options, std::uint64_t count) {
-  return Runs(manifest, options).some(count);
+Outcome run_seeds(const Manifest& manifest, const DeviceOptions& options, std::uint64_t count,
+                  const RuleLevels& levels) {
+  return Runs(manifest, options, levels).some(count);
 }
 
-Outcome decide_schedules(const Manifest& manifest, const DeviceOptions& options,
-                         std::uint64_t most) {
-  return Runs(manifest, options).all(most);
+Outcome decide_schedules(const Manifest& manifest, const DeviceOptions& options, std::uint64_t most,
+                         const RuleLevels& levels) {
+  return Runs(manifest, options, levels).all(most);
 }
 
 }  // namespace tartan::inline TARTAN_ABI

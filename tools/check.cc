@@ -110,15 +110,6 @@ int check(const CheckWords& words, const CLI::App& command) {
   return report.finish();
 }
 
-void add_levels(CLI::App& command, LevelWords& words) {
-  const auto add = [&](const char* name, std::vector<std::string>& ids, const char* help) {
-    command.add_option(name, ids, help)->allow_extra_args(false)->option_text("RULE ...");
-  };
-  add("--error", words.error, "Report the rule as an error; all: report every warning as an error");
-  add("--warn", words.warn, "Report the rule as a warning");
-  add("--ignore", words.ignore, "Do not report the rule");
-}
-
 }  // namespace
 
 void add_check(CLI::App& app, int& exit_code) {

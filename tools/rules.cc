@@ -20,20 +20,21 @@ std::string_view nearest_rule(const std::string& id) {
 struct Section {
   const Rule& first;
   std::string_view title, reporters;
+  std::string_view levels;  // why they are what they are
 };
 
 // clang-format off
 constexpr Section sections[] = {
-    {"syntax"_rule, "PTX text", "`tartan check`, at the line of the PTX text. What the parser finds, loading a module reports as well."},
-    {"unknown-instruction"_rule, "Instructions", "`tartan check`; `Builder::instruction()`, at the C++ line; the emulator, of kernels that it decodes."},
-    {"branch-table"_rule, "Branches and calls", "`tartan check`."},
-    {"fragment-provenance"_rule, "Legal PTX that is probably wrong", "`tartan check`. `proxy-fence` also by the emulator, where the text alone does not show it."},
-    {"kernel-name"_rule, "Kernel descriptions", "`compile()`, at the C++ line of the call."},
-    {"codegen"_rule, "Code generation", "`compile()`."},
-    {"no-driver"_rule, "Devices, modules, launches", "`Device`, `Module`, `Buffer` and `launch()` in their `Result` or `Status`; `tartan run`. `tensor-map` also by a kernel on the emulator."},
-    {"unsupported-instruction"_rule, "Decoding", "the emulator, when a kernel is taken from its module. Nothing has run."},
-    {"memory-fault"_rule, "Kernels that run", "the emulator, in `Device::findings()` with the PTX line, and in the `Status` of the next call that waits. A GPU reports only `memory-fault`, `misaligned-access` and `trap` (else `driver`), without a line."},
-    {"file"_rule, "Files and the command line", "the command; `out-of-memory` also the library."},
+    {"syntax"_rule, "PTX text", "`tartan check`, at the line of the PTX text. What the parser finds, loading a module reports as well.", "Errors: the assembler refuses the text."},
+    {"unknown-instruction"_rule, "Instructions", "`tartan check`; `Builder::instruction()`, at the C++ line; the emulator, of kernels that it decodes.", "Errors: the assembler refuses the text, or nobody says what it means."},
+    {"branch-table"_rule, "Branches and calls", "`tartan check`.", "Errors: the assembler refuses the text."},
+    {"fragment-provenance"_rule, "Legal PTX that is probably wrong", "`tartan check`. `proxy-fence` also by the emulator, where the text alone does not show it.", "Warnings: the assembler accepts the text, and it may be right. In `tartan run` they are errors, but those that the launch itself shows where they happen: `maybe-divergent`, `missing-wait`, `missing-barrier`, `register-bounds`."},
+    {"kernel-name"_rule, "Kernel descriptions", "`compile()`, at the C++ line of the call.", "Errors: no kernel comes of it. Warnings: it is slow."},
+    {"codegen"_rule, "Code generation", "`compile()`.", "Errors: no kernel comes of it."},
+    {"no-driver"_rule, "Devices, modules, launches", "`Device`, `Module`, `Buffer` and `launch()` in their `Result` or `Status`; `tartan run`. `tensor-map` also by a kernel on the emulator.", "Errors: nothing runs."},
+    {"unsupported-instruction"_rule, "Decoding", "the emulator, when a kernel is taken from its module. Nothing has run.", "Errors: nothing runs."},
+    {"memory-fault"_rule, "Kernels that run", "the emulator, in `Device::findings()` with the PTX line, and in the `Status` of the next call that waits. A GPU reports only `memory-fault`, `misaligned-access` and `trap` (else `driver`), without a line.", "A finding is an error if the outcome can differ or hardware is known to misbehave, else a warning, which leaves the exit code as it is."},
+    {"file"_rule, "Files and the command line", "the command; `out-of-memory` also the library.", "Errors: the command does nothing, or not all. `undecided` of `tartan run` exits with 4."},
 };
 // clang-format on
 
@@ -44,18 +45,33 @@ std::string rules_document() {
       "# Diagnostics\n\n<!-- Written by `tartan check --rules` from "
       "include/tartan/support/rules.h: change it there. -->\n\nEvery diagnostic ends in the id of "
       "its rule. Ids are stable across releases. Change the level of a rule that\n`tartan check` "
-      "reports with `--error RULE`, `--warn RULE` or `--ignore RULE`, or with "
-      "`verify::Options::levels` in C++.\n";
+      "or `tartan run` reports with `--error RULE`, `--warn RULE` or `--ignore RULE`, or of a "
+      "check "
+      "with\n`verify::Options::levels` in C++. What ends a launch stays an error.\n";
   const Section* next = std::begin(sections);
+  bool reasons = false;
   for (const Rule& rule : rules) {
     if (next != std::end(sections) && &rule == &next->first) {
-      out += fmt::format("\n## {}\n\nReported by {}\n\n| Rule | Level | Meaning |\n|---|---|---|\n",
-                         next->title, next->reporters);
+      reasons = !rule.why.empty();
+      out += fmt::format(
+          "\n## {}\n\nReported by {}\n\n{}\n\n| Rule | Level | Meaning |{}\n|---|---|---|{}\n",
+          next->title, next->reporters, next->levels, reasons ? " Why |" : "",
+          reasons ? "---|" : "");
       ++next;
     }
-    out += fmt::format("| `{}` | {} | {} |\n", rule.id, level_name(rule.level), rule.meaning);
+    out += fmt::format("| `{}` | {} | {} |", rule.id, level_name(rule.level), rule.meaning);
+    out += reasons ? fmt::format(" {} |\n", rule.why) : "\n";
   }
   return out;
+}
+
+void add_levels(CLI::App& command, LevelWords& words) {
+  const auto add = [&](const char* name, std::vector<std::string>& ids, const char* help) {
+    command.add_option(name, ids, help)->allow_extra_args(false)->option_text("RULE ...");
+  };
+  add("--error", words.error, "Report the rule as an error; all: report every warning as an error");
+  add("--warn", words.warn, "Report the rule as a warning");
+  add("--ignore", words.ignore, "Do not report the rule");
 }
 
 Result<RuleLevels> read_levels(const LevelWords& words) {
@@ -77,7 +93,7 @@ Result<RuleLevels> read_levels(const LevelWords& words) {
   };
   for (const std::string& id : words.error)
     for (const Rule& rule : rules)
-      if (id == "all" && rule.level == Level::Warning) out.set(rule, Level::Error);
+      if (id == "all" && rule.level != Level::Note) out.set(rule, Level::Error);
   set("--error", words.error, Level::Error);
   set("--warn", words.warn, Level::Warning);
   set("--ignore", words.ignore, std::nullopt);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
@@ -16,6 +18,9 @@ std::string rules_document();
 struct LevelWords {
   std::vector<std::string> error, warn, ignore;
 };
+
+/// --error, --warn and --ignore, as often as they are given.
+void add_levels(CLI::App& command, LevelWords& words);
 
 /// The requested levels; "all" among the errors: every rule that warns. An unknown or repeated id
 /// gives a diagnostic.

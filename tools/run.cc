@@ -14,6 +14,7 @@
 #include "tartan/support/source.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
+#include "tools/rules.h"
 #include "tools/terminal.h"
 
 namespace tartan::tools {
@@ -24,6 +25,7 @@ struct RunWords {
   std::uint64_t max_steps = DeviceOptions{}.max_steps, most_schedules = 10'000;
   double timeout = 0;
   bool report = false, json = false;
+  LevelWords levels;
 };
 
 std::optional<std::uint64_t> seed_count(const std::string& text) {
@@ -81,6 +83,8 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
     diags.report(
         "usage"_rule, {},
         fmt::format("--schedules {}: expected all, or a number from 1 on", words.schedules));
+  const auto levels = read_levels(words.levels);
+  if (!levels) diags.append(levels.diags());
   if (!diags.ok()) return refused(diags);
   Progress progress("blocks");
   const DeviceOptions options{
@@ -92,9 +96,11 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
       .profile = words.report,
       .timeline = timeline,
       .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }};
-  if (words.schedules.empty()) return run(*manifest, emulated ? "emulator" : words.device, options);
-  if (words.schedules == "all") return decide_schedules(*manifest, options, words.most_schedules);
-  return run_seeds(*manifest, options, seed_count(words.schedules).value_or(1));
+  if (words.schedules.empty())
+    return run(*manifest, emulated ? "emulator" : words.device, options, *levels);
+  if (words.schedules == "all")
+    return decide_schedules(*manifest, options, words.most_schedules, *levels);
+  return run_seeds(*manifest, options, seed_count(words.schedules).value_or(1), *levels);
 }
 
 // The exit code: that of the run, unless the file cannot be written.
@@ -185,10 +191,12 @@ void add_run(CLI::App& app, int& exit_code) {
           "timestamps that are added to the kernel")
       ->type_name("FILE")
       ->excludes(many);
+  add_levels(*command, words->levels);
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(
       "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest or I/O,\n3 the "
-      "kernel trapped or the emulator found a defect,\n4 --schedules came to no decision");
+      "kernel trapped or the emulator found a defect (warnings leave the code as it is),\n4 "
+      "--schedules came to no decision");
   command->callback([words, command, &exit_code] { exit_code = run_manifest(*words, *command); });
 }
 

@@ -73,7 +73,10 @@ Status give(const Result<Device>& device, tartan_device*& out) {
 }
 
 Json json_of(const Finding& finding) {
-  Json out{{"id", finding.id}, {"message", finding.message}, {"line", finding.line}};
+  Json out{{"id", finding.id},
+           {"level", level_name(finding.level)},
+           {"message", finding.message},
+           {"line", finding.line}};
   if (!finding.source.empty()) out["source"] = finding.source;
   if (finding.block != no_block) out["block"] = {finding.block.x, finding.block.y, finding.block.z};
   if (finding.lane >= 0) out["lane"] = finding.lane;

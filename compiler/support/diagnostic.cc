@@ -130,9 +130,13 @@ void RuleLevels::set(const Rule& rule, std::optional<Level> level) {
 }
 
 std::optional<Level> RuleLevels::of(const Rule& rule) const {
+  return overridden(rule).value_or(rule.level);
+}
+
+std::optional<std::optional<Level>> RuleLevels::overridden(const Rule& rule) const {
   for (const auto& [id, level] : levels_)
     if (id == rule.id) return level;
-  return rule.level;
+  return std::nullopt;
 }
 
 bool RuleLevels::set(std::string_view id, std::optional<Level> level) {

@@ -20,7 +20,7 @@
 #include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/schedules/grid.h"
 #include "runtime/emulator/schedules/schedule.h"
-#include "runtime/launch_findings.h"
+#include "runtime/emulator/trial.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -407,6 +407,7 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
     std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
                 arguments[i].size());
 
+  context.trial = machine.options.trial.get();
   const std::shared_ptr<Predecessor> before = machine.take_predecessor();
   if (launch.programmatic && before && before->queue() == queue) context.predecessor = before.get();
   std::optional<LaunchRaces> races;
@@ -444,7 +445,11 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   if (definedness)
     for (const Finding& finding : definedness->reports.findings())
       machine.add(finding, describe(finding));
-  if (ran.finding) machine.add(*ran.finding, describe(*ran.finding));
+  if (ran.finding) {
+    Finding last = *ran.finding;
+    last.stopped = true;
+    machine.add(last, describe(last));
+  }
   if (ran.out_of_memory)
     return {"out-of-memory"_rule,
             fmt::format("out of host memory: a block of kernel {} needs {} bytes", name(),
@@ -458,10 +463,8 @@ Diag Kernel::describe(const Finding& finding) const {
                       finding.block.z);
   if (finding.lane >= 0) text += fmt::format(", thread {}", finding.lane);
   text += finding.source.empty() ? ")" : fmt::format(", {})", finding.source);
-  const Rule* rule = find_rule(finding.id);
-  // What stopped the launch is an error, whatever the rule is for a text.
-  return {.level = detail::only_warns(rule->id) ? Level::Warning : Level::Error,
-          .id = rule->id,
+  return {.level = finding.level,
+          .id = find_rule(finding.id)->id,
           .place = {module_->tree()->source->name(), finding.line, 1},
           .message = std::move(text)};
 }

@@ -14,6 +14,7 @@
 #include "runtime/emulator/profile/profile.h"
 #include "runtime/emulator/races/predecessor.h"
 #include "runtime/emulator/schedules/exploration.h"
+#include "runtime/emulator/trial.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -324,6 +325,7 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
     if (machine_->options.checks == Checks::all) one.set_examined();
     if (machine_->algebra) one.set_lifted();
     const DeviceOptions& options = machine_->options;
+    if (options.trial && options.trial->contents) one.set_filled();
     if (options.profile) one.set_counted();
     if (options.timeline) one.set_timed();
     if (!options.schedule.empty() || (options.exploration && options.exploration->schedule))

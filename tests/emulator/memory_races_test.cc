@@ -32,15 +32,15 @@ TEST(MemoryRaces, WriteAfterAnotherWarpsRead) {
 }
 
 TEST(MemoryRaces, WithinAWarp) {
-  EXPECT_EQ(found(words(1, 32) + mine + theirs + keep, one_warp), "memory-race");
+  EXPECT_EQ(found(words(1, 32) + mine + theirs + keep, one_warp), "converged-exchange");
   EXPECT_EQ(found(words(0, 32) + mine + theirs + keep, one_warp), "");
   EXPECT_EQ(found(words(1, 32) + mine + "bar.sync 0;\n" + theirs + keep, one_warp), "");
   // These wait for each other, no more.
   EXPECT_EQ(found(words(1, 32) + mine + "shfl.sync.idx.b32 r7, r0, 0, 31, -1;\n" + theirs + keep,
                   one_warp),
-            "memory-race");
+            "converged-exchange");
   EXPECT_EQ(found(words(1, 32) + mine + "vote.sync.all.pred p, q, -1;\n" + theirs + keep, one_warp),
-            "memory-race");
+            "converged-exchange");
   // Even and odd lanes by themselves.
   const std::string halves =
       "and.b32 r7, r0, 1;\nsetp.eq.u32 p, r7, 0;\nmov.u32 r8, 0x55555555;\n@!p mov.u32 r8, "
@@ -260,7 +260,7 @@ TEST(MemoryRaces, OfATensorMapThatLanesPrepare) {
   EXPECT_EQ(found("mov.u32 r3, tile;\nmad.lo.u32 r4, r0, 4, r3;\n" + one + replace +
                       "ld.shared.u32 r6, [r4];\n" + keep,
                   one_warp),
-            "memory-race");
+            "converged-exchange");
 }
 
 TEST(MemoryRaces, AnMbarrierUsedWithoutOrderAfterItsInitialization) {
@@ -310,9 +310,9 @@ TEST(MemoryRaces, CollectiveReads) {
                     matrix = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {r6, r7, r8, r9}, [r4];\n",
                     store = "st.shared.u32 [r5], r0;\n";
   EXPECT_EQ(found(start + matrix + store, one_warp), "");
-  EXPECT_EQ(found(start + "ld.shared.u32 r6, [r4];\n" + store, one_warp), "memory-race");
+  EXPECT_EQ(found(start + "ld.shared.u32 r6, [r4];\n" + store, one_warp), "converged-exchange");
   // Written by others before: that needs a barrier.
-  EXPECT_EQ(found(start + store + matrix, one_warp), "memory-race");
+  EXPECT_EQ(found(start + store + matrix, one_warp), "converged-exchange");
   EXPECT_EQ(found(start + store + "bar.warp.sync -1;\n" + matrix, one_warp), "");
 }
 

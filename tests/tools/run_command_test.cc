@@ -245,6 +245,24 @@ TEST_F(RunCommand, RacesAreLookedForUnlessToldOtherwise) {
   EXPECT_EQ(run(json, "--checks none").out, "out: 16 bytes as expected, bit for bit\n");
 }
 
+TEST_F(RunCommand, LevelsOfRules) {
+  auto json = manifest();
+  json["kernel"] = "racy";
+  json["block"] = {64};
+  json["params"][1] = {{"buffer", "out"}, {"bytes", 16}};
+  EXPECT_EQ(run(json).code, 3);
+  const Ran warned = run(json, "--warn memory-race");
+  EXPECT_EQ(warned.code, 0) << warned.out;
+  EXPECT_NE(warned.out.find("warning: race: "), std::string::npos) << warned.out;
+  const Ran ignored = run(json, "--ignore memory-race");
+  EXPECT_EQ(ignored.code, 0) << ignored.out;
+  EXPECT_EQ(ignored.out, "");
+  const Ran unknown = run(json, "--ignore memory-races");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_NE(unknown.out.find("unknown rule; the nearest is memory-race"), std::string::npos)
+      << unknown.out;
+}
+
 TEST_F(RunCommand, EndlessLoopEnds) {
   auto json = manifest();
   json["kernel"] = "forever";

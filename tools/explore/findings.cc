@@ -6,7 +6,6 @@
 #include <charconv>
 #include <span>
 
-#include "runtime/launch_findings.h"
 #include "tools/explore/page.h"
 
 namespace tartan::tools::explore {
@@ -49,10 +48,7 @@ Json of_diag(const Diag& diag) {
 }
 
 Json of_finding(const Finding& finding) {
-  const Rule* rule = find_rule(finding.id);
-  const bool warns = detail::only_warns(finding.id);
-  const Level level = warns && rule ? rule->level : Level::Error;
-  Json out = base(word(level), finding.id, finding.message, finding.line);
+  Json out = base(word(finding.level), finding.id, finding.message, finding.line);
   out["by"] = "run";
   out["source"] = finding.source;
   if (finding.block != no_block) out["block"] = {finding.block.x, finding.block.y, finding.block.z};

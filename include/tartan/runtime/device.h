@@ -47,7 +47,8 @@ namespace tartan::inline TARTAN_ABI {
 
 namespace detail {
 class Exploration;  // what goes through the schedules of a launch
-}
+class Trial;        // what finds the level of a finding
+}  // namespace detail
 class Timeline;  // tartan/runtime/timeline.h
 
 /// Blocks of a grid, or threads of a block, along x, y and z.
@@ -86,6 +87,10 @@ struct Finding {
   Dim3 block = no_block;  // ctaid
   int lane = -1;          // thread of the block (linear index); -1 where it is about all of them
   std::uint64_t address = 0;
+  /// Error: the outcome can differ, or hardware is known to misbehave. docs/diagnostics.md has the
+  /// level of each id.
+  Level level = Level::Error;
+  bool stopped = false;  // the launch ended there
 };
 
 /// How well emulated results match the hardware. `level` is "recorded" (reproduces bits recorded on
@@ -137,6 +142,8 @@ struct DeviceOptions {
   std::string schedule = {};
   /// For `tartan run --schedules all`, which sets it for its own runs.
   std::shared_ptr<detail::Exploration> exploration = {};
+  /// For `tartan run`, which sets it for its own runs.
+  std::shared_ptr<detail::Trial> trial = {};
   /// Emulator: what is looked for.
   Checks checks = Checks::none;
   /// Emulator: launches count what each instruction does (Report::instructions). They then take

@@ -73,6 +73,8 @@ class RuleLevels {
   /// False if there is no rule with that id.
   bool set(std::string_view id, std::optional<Level> level);
   std::optional<Level> of(const Rule& rule) const;
+  /// Nothing where the rule's level was not set, else what it was set to.
+  std::optional<std::optional<Level>> overridden(const Rule& rule) const;
 
  private:
   std::vector<std::pair<std::string_view, std::optional<Level>>> levels_;  // by id

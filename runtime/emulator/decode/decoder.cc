@@ -90,7 +90,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
   if (program_.lifted) program_.lifts.resize(program_.ops.size());
   if (program_.timed) program_.timings.resize(program_.ops.size());
   if (program_.counted) program_.profiled.resize(program_.ops.size());
-  if (program_.examined) prepare_definedness(program_, module_);
+  if (program_.examined || filled_) prepare_definedness(program_, module_);
   program_.arena.resize(round_up(program_.arena.size(), 256));
   return std::move(program_);
 }

@@ -108,6 +108,8 @@ class Decoder {
   void set_watched() { program_.watched = true; }
   /// Looks for undefined values in it.
   void set_examined() { program_.examined = recorded_ = true; }
+  /// For launches that begin with something else than zeros where nobody has written.
+  void set_filled() { filled_ = recorded_ = true; }
   /// Has what is decoded from now on counted.
   void set_counted() { program_.counted = true; }
   /// Has what is decoded from now on tell a timeline.
@@ -323,7 +325,7 @@ class Decoder {
   const ptx::Instruction* instruction_ = nullptr;
   Origin origin_;
   std::uint32_t guard_ = always_slot, guard_flip_ = 0;
-  bool failed_ = false, recorded_ = false;
+  bool failed_ = false, recorded_ = false, filled_ = false;
   std::ptrdiff_t first_use_ = 0;  // of the current instruction, in Program::registers
 
   std::vector<Scope> scopes_;

@@ -9,6 +9,7 @@
 #include "runtime/emulator/definedness/flow_rules.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/trial.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -42,15 +43,21 @@ ClusterDefinedness::ClusterDefinedness(Cluster& cluster, LaunchDefinedness& laun
   registers_.resize(cluster.size() * warps);
 }
 
+LaunchDefinedness::LaunchDefinedness(const LaunchContext& context)
+    : reports(context),
+      poisoned(context.trial && context.trial->poisons ? context.trial : nullptr),
+      grid(context.grid) {}
+
 void ClusterDefinedness::start() {
-  constexpr std::byte unwritten{0xFF};
+  const std::byte unwritten{launch_.poisoned ? std::uint8_t{0} : std::uint8_t{0xFF}};
   for (auto& each : shared_) std::ranges::fill(each, unwritten);
   for (auto& each : locals_) std::ranges::fill(each, unwritten);
   origins_.clear();
   recent_ = nullptr;
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)
     for (Warp& warp : cluster_.block(rank).warps()) {
-      shadow(warp).start(*warp.program);
+      shadow(warp).start(*warp.program, launch_.poisoned ? std::span<const UnwrittenRegister>()
+                                                         : warp.program->unwritten);
       settle(warp);
     }
 }
@@ -183,6 +190,12 @@ std::uint32_t ClusterDefinedness::origin(Warp& warp, const RegisterUse& use, std
 
 void ClusterDefinedness::report(Warp& warp, std::uint32_t lane, std::uint32_t origin,
                                 std::string_view what) {
+  if (launch_.poisoned) {
+    const UndefinedOrigin& from = launch_.reports.of(origin);
+    return from.place == UndefinedOrigin::Place::race
+               ? launch_.poisoned->reads.use(launch_.grid, from.pc)
+               : launch_.poisoned->reads.give_up();
+  }
   launch_.reports.add({.origin = origin,
                        .pc = warp.pc - 1,
                        .what = what,
@@ -264,6 +277,18 @@ void ClusterDefinedness::copy_register(Warp& warp, std::uint32_t to, std::uint32
         origin(warp, {.slot = from, .type = width == 64 ? Type::b64 : Type::b32}, lane);
   }
   bits.settle(to, width);
+  settle(warp);
+}
+
+void ClusterDefinedness::poison(Warp& warp, std::uint32_t lanes, std::uint32_t pc) {
+  const InstructionOps* const now = warp.program->registers.at(warp.pc - 1);
+  const Flow flow = now ? this->flow(*now) : Flow::Uses;
+  if (flow != Flow::Loads && flow != Flow::LoadsRows)
+    return launch_.poisoned->reads.use(launch_.grid, pc);
+  launch_.poisoned->reads.follow(launch_.grid, pc);
+  FlowRules(*this, warp, *now)
+      .set_results(lanes,
+                   launch_.reports.origin({.place = UndefinedOrigin::Place::race, .pc = pc}));
   settle(warp);
 }
 

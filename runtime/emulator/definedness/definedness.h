@@ -47,15 +47,18 @@ bool has_side_effect(Flow flow);
 /// Whether a source of an instruction that Uses, Collects or goes ByHandler is a value that moves
 /// on, and decides nothing.
 bool is_value(const isa::Spelling& spelling, const RegisterUse& use);
-/// Fills Program::flows, Program::unwritten and Op::examined, once all ops are there.
+/// Fills Program::unwritten and, of an examined program, Program::flows and Op::examined, once all
+/// ops are there.
 void prepare_definedness(Program& program, const ptx::Module& module);
 
 /// What a launch shares.
 class LaunchDefinedness {
  public:
-  explicit LaunchDefinedness(const LaunchContext& context) : reports(context) {}
+  explicit LaunchDefinedness(const LaunchContext& context);
 
   UndefinedReports reports;
+  detail::Trial* const poisoned;  // of a launch in which racing reads alone bring undefined values
+  const std::uint64_t grid;
 };
 
 /// The undefined bits of a cluster's threads.
@@ -95,6 +98,9 @@ class ClusterDefinedness {
   void copy_register(Warp& warp, std::uint32_t to, std::uint32_t from, int bits);
   /// Registers that got defined values by an op of its own.
   void define(Warp& warp, std::uint32_t slot, int bits, std::uint32_t lanes);
+  /// In a poisoned launch: what those lanes load by the op at warp.pc - 1 is undefined, since the
+  /// load at `pc` races. It is to be called before the op is done, or after a collective.
+  void poison(Warp& warp, std::uint32_t lanes, std::uint32_t pc);
   /// wgmma of four warps is about to run.
   void multiply(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& operation,
                 const WgmmaOperands& operands);

@@ -28,15 +28,18 @@ class Assignment {
     find_blocks();
     solve();
     std::vector<bool> found(index_.size());
-    std::map<std::uint32_t, std::uint32_t> out;
+    std::map<std::uint32_t, UnwrittenRegister> out;
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
       Set assigned = blocks_[b].in;
       run(b, assigned, [&](const RegisterUse& use) {
-        out[use.slot] = static_cast<std::uint32_t>(register_bits(use.type));
+        UnwrittenRegister& found =
+            out.try_emplace(use.slot, UnwrittenRegister{.used = 1}).first->second;
+        found = {use.slot, static_cast<std::uint32_t>(register_bits(use.type)),
+                 std::max(found.used, static_cast<std::uint32_t>(std::max(bits(use.type), 1)))};
       });
     }
     std::vector<UnwrittenRegister> list;
-    for (const auto& [slot, bits] : out) list.push_back({slot, bits});
+    for (const auto& [slot, found] : out) list.push_back(found);
     return list;
   }
 
@@ -183,6 +186,7 @@ bool accesses_memory(Flow flow, const isa::Spelling& spelling) {
 
 void prepare_definedness(Program& program, const ptx::Module& module) {
   program.unwritten = Assignment(program, module).unwritten();
+  if (!program.examined) return;
   for (const InstructionOps& each : program.registers.instructions) {
     const isa::Spelling& spelling = module.spelling(module.instructions[each.instruction]);
     const Flow flow = flow_of(spelling);

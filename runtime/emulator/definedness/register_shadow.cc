@@ -18,15 +18,15 @@ std::size_t bytes_of(int bits) { return bits == 1 ? 4 : static_cast<std::size_t>
 
 }  // namespace
 
-void RegisterShadow::start(const Program& program) {
+void RegisterShadow::start(const Program& program, std::span<const UnwrittenRegister> unwritten) {
   room_ = program.arena.size();
   held_ = 0;
-  if (program.unwritten.empty() && bits_.empty()) return;
+  if (unwritten.empty() && bits_.empty()) return;
   make_room(room_);
   std::ranges::fill(bits_, std::byte{0});
   std::ranges::fill(origins_, 0);
   std::ranges::fill(holds_, 0);
-  for (const UnwrittenRegister& each : program.unwritten) {
+  for (const UnwrittenRegister& each : unwritten) {
     const int bits = static_cast<int>(each.bits);
     std::memset(bits_.data() + each.slot, 0xFF, bytes_of(bits));
     settle(each.slot, bits);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/emulator/machine/program.h"
@@ -19,8 +20,8 @@ constexpr int register_bits(Type type) {
 
 class RegisterShadow {
  public:
-  /// As a warp of `program` begins: the registers of Program::unwritten are undefined.
-  void start(const Program& program);
+  /// As a warp of `program` begins: those registers are undefined.
+  void start(const Program& program, std::span<const UnwrittenRegister> unwritten);
   bool any() const { return held_ != 0; }
   /// Whether some lane's part of the register has undefined bits.
   bool holds(std::uint32_t slot) const { return !holds_.empty() && holds_[slot / 4]; }

@@ -23,6 +23,7 @@ std::string place_text(const LaunchContext& context, const UndefinedOrigin& orig
     case Place::local: return fmt::format("local memory at 0x{:x}", origin.address);
     case Place::global: return global_text(context, origin.address);
     case Place::lane: return fmt::format("lane {}", origin.address);
+    case Place::race: break;  // such launches report nothing
   }
   return {};
 }
@@ -50,12 +51,12 @@ void UndefinedReports::add(const UndefinedUse& use) {
 }
 
 const Rule& UndefinedReports::rule(const Entry& entry) const {
-  const bool shuffled = origins_[entry.use.origin - 1].place == UndefinedOrigin::Place::lane;
+  const bool shuffled = of(entry.use.origin).place == UndefinedOrigin::Place::lane;
   return shuffled ? "divergent-collective"_rule : "uninitialized-read"_rule;
 }
 
 std::string UndefinedReports::text(const Entry& entry) const {
-  const UndefinedOrigin& from = origins_[entry.use.origin - 1];
+  const UndefinedOrigin& from = of(entry.use.origin);
   std::string text = fmt::format("{} is undefined: ", entry.use.what);
   if (from.place == UndefinedOrigin::Place::lane)
     text += fmt::format("{} on {} reads {}, which its member mask does not name",
@@ -81,7 +82,7 @@ std::vector<Finding> UndefinedReports::findings() const {
                    .source = source(context_, entry.use.pc),
                    .block = entry.use.block,
                    .lane = static_cast<int>(entry.use.warp * 32 + entry.use.lane),
-                   .address = origins_[entry.use.origin - 1].address});
+                   .address = of(entry.use.origin).address});
   if (dropped_)
     out.back().message += fmt::format(" ({} more uses at other places are not listed)", dropped_);
   return out;

@@ -18,9 +18,9 @@ namespace tartan::inline TARTAN_ABI::emulator {
 struct LaunchContext;
 
 /// What nobody wrote, and who read it first. `lane`: a register of a lane that the member mask of
-/// shfl.sync does not name.
+/// shfl.sync does not name. `race`: what a load brings that races with a store.
 struct UndefinedOrigin {
-  enum class Place : std::uint8_t { register_, shared, local, global, lane };
+  enum class Place : std::uint8_t { register_, shared, local, global, lane, race };
 
   Place place = Place::register_;
   std::uint32_t slot = 0;     // of a register
@@ -45,6 +45,7 @@ class UndefinedReports {
   explicit UndefinedReports(const LaunchContext& context) : context_(context) {}
   /// The number, from 1 on, of an origin: of one place, register and instruction there is one.
   std::uint32_t origin(const UndefinedOrigin& origin);
+  const UndefinedOrigin& of(std::uint32_t origin) const { return origins_[origin - 1]; }
   void add(const UndefinedUse& use);
   /// In the order in which they were found.
   std::vector<Finding> findings() const;

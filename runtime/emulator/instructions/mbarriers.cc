@@ -120,7 +120,10 @@ void act(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::byte* at = access.at[lane];
-    if (races && action == Action::init) races->initialise(warp, lane, at);
+    if (races && action == Action::init)
+      races->initialise(warp, lane, at, lanes_where(warp.mask & ((1u << lane) - 1), [&](int other) {
+                          return access.at[other] == at && counts[other] == counts[lane];
+                        }));
     if (determinacy && action == Action::init) determinacy->initialised(warp.block->cluster(), at);
     if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
       definedness->fill(warp, at, 8);

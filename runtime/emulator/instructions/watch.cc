@@ -17,6 +17,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/schedules/determinacy.h"
+#include "tartan/isa/fragment.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -42,11 +43,11 @@ WatchedAccess access_of(const Watch& watch, const Op& op, std::uint32_t lanes,
           .writes = watch.writes,
           .strong = watch.strong,
           .noncoherent = watch.noncoherent,
+          .is_volatile = watch.is_volatile,
           .scope = static_cast<Scope>(watch.scope),
           .element_bytes = watch.atom_bytes,
           .continues = watch.atomic != Watch::Atomic::no,
-          .observes =
-              watch.atomic != Watch::Atomic::no && watch.atomic != Watch::Atomic::reduces};
+          .observes = watch.atomic != Watch::Atomic::no && watch.atomic != Watch::Atomic::reduces};
 }
 
 StrongAccess strong_of(const Watch& watch, const Op& op, std::uint32_t lanes,
@@ -134,16 +135,51 @@ void watched_atomic(Warp& warp, const Op& op) {
   watch.inner(warp, op);
 }
 
+// What is in the block's shared memory at those addresses, as far as they lead there.
+void copy_rows(Warp& warp, Window window, std::uint32_t rows, const std::uint64_t* at,
+               std::byte (*to)[StoredRows::bytes]) {
+  for (std::uint32_t m = rows; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    std::uint64_t offset = at[lane];
+    if (window == Window::generic) offset -= window_base(Window::shared);
+    offset &= shared_offset_mask;
+    if (offset + StoredRows::bytes <= warp.block->shared_bytes())
+      std::memcpy(to[lane], warp.block->shared() + offset, StoredRows::bytes);
+  }
+}
+
+// The rows that stmatrix stores.
+void copy_stored(Warp& warp, const Op& op, std::byte (*to)[StoredRows::bytes]) {
+  const MatrixOperation& m = warp.program->matrices[op.list];
+  const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
+  const auto bytes = static_cast<std::size_t>(fragment.container_bits) / 8;
+  for (int i = 0; i < fragment.elements(); ++i) {
+    const auto* from =
+        lanes<std::uint32_t>(warp, m.c[static_cast<std::size_t>(i / fragment.per_register)]);
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      const RowElement place = m.places[static_cast<std::size_t>(32 * i) + lane];
+      const std::uint32_t value = from[lane] >> i % fragment.per_register * fragment.container_bits;
+      std::memcpy(to[place.row] + place.col * bytes, &value, bytes);
+    }
+  }
+}
+
 // ldmatrix and stmatrix: done when all lanes have come.
 void watched_rows(Warp& warp, const Op& op) {
   const Watch& watch = watch_of(warp);
   std::uint64_t at[32];
   addresses(warp, op, at);
+  const std::uint32_t rows = watch.rows >= 32 ? all_lanes : (1u << watch.rows) - 1;
+  StoredRows stored;
+  if (watch.writes) copy_rows(warp, op.window, rows, at, stored.before);
   watch.inner(warp, op);
   if (warp.leave) return;
-  const std::uint32_t rows = watch.rows >= 32 ? all_lanes : (1u << watch.rows) - 1;
   WatchedAccess access = access_of(watch, op, warp.mask & rows, at);
   access.collective = !watch.writes;
+  if (watch.writes) {
+    copy_stored(warp, op, stored.now);
+    access.rows = &stored;
+  }
   races_of(warp).access(warp, access);
 }
 
@@ -209,6 +245,7 @@ void read_order(const isa::Spelling& spelling, Watch& watch) {
   const bool atomic = spelling.opcode == Opcode::atom || spelling.opcode == Opcode::red ||
                       spelling.opcode == Opcode::red_async;
   const bool both = spelling.has("acq_rel"_q);
+  watch.is_volatile = spelling.has("volatile"_q);
   watch.acquires = both || spelling.has("acquire"_q);
   watch.releases = both || spelling.has("release"_q);
   watch.strong =

@@ -13,6 +13,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/schedules/determinacy.h"
+#include "runtime/emulator/trial.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -97,6 +98,8 @@ void Block::start(Dim3 place) {
   place_ = place;
   recheck_ = false;
   std::ranges::fill(shared_, std::byte{0});
+  const bool fills = context_.trial && context_.trial->contents;
+  if (fills) context_.trial->contents->fill({shared(), shared_bytes_});
   std::ranges::fill(tags_, 0);
   clear_tags(shared_.data(), shared_.size());
   for (Barrier& barrier : barriers_) {
@@ -114,6 +117,7 @@ void Block::start(Dim3 place) {
     warps_[i].registers = registers;
     fill_specials(warps_[i]);
     clear_local(warps_[i]);
+    if (fills) fill_unwritten(warps_[i]);
     if (own_place_)
       for (const SharedSlot& each : context_.program.shared_slots)
         move_address(warps_[i].arena, each, own_place_);
@@ -230,6 +234,25 @@ void Block::clear_local(Warp& warp) {
   for (std::size_t lane = 0; lane < 32; ++lane)
     std::memset(warp.local + lane * warp.local_step, 0, warp.stack_top);
   warp.stack_top = program.stack_begin;
+}
+
+// Registers and local memory in which nobody has written, of a launch that has something else there
+// than zeros. What is on the stack counts as written.
+void Block::fill_unwritten(Warp& warp) {
+  detail::Contents& contents = *context_.trial->contents;
+  const Program& program = context_.program;
+  for (const UnwrittenRegister& each : program.unwritten) {
+    std::byte* const first = warp.arena + each.slot;
+    if (each.bits == 1) {
+      contents.fill({first, 4});
+      continue;
+    }
+    const std::size_t step = each.bits / 8, used = std::max<std::size_t>(each.used / 8, 1);
+    for (std::size_t at = 0; at < 32 * step; at += step) contents.fill({first + at, used});
+  }
+  const std::size_t variables = program.stack_slot ? program.stack_begin : program.local_bytes;
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    contents.fill({warp.local + lane * warp.local_step, variables});
 }
 
 bool Block::done() const { return std::ranges::all_of(warps_, &Warp::done); }

@@ -54,6 +54,7 @@ struct LaunchContext {
   Schedule* schedule = nullptr;              // null: the usual order
   Determinacy* determinacy = nullptr;        // of a launch whose schedules are looked for
   EqualStores* equal_stores = nullptr;       // of the same, and of others under its schedules
+  detail::Trial* trial = nullptr;            // of one that finds the level of findings
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Takes a cluster that has not started out of the grid, and gives the place of its first block.
   std::function<std::optional<Dim3>()> cancel = {};
@@ -162,6 +163,7 @@ class Block {
   void report_limit(Warp& warp, const Rule& rule, std::string message);
   void fill_specials(Warp& warp);
   void clear_local(Warp& warp);
+  void fill_unwritten(Warp& warp);
 
   LaunchContext& context_;
   Cluster& cluster_;

@@ -166,7 +166,7 @@ struct Watch {
   std::uint8_t rows = 32;   // the first lanes, that give addresses
   bool writes = false;
   bool strong = false, acquires = false, releases = false, sequential = false;
-  bool noncoherent = false;
+  bool noncoherent = false, is_volatile = false;
   std::uint8_t scope = 2;          // Scope
   std::uint8_t element_bytes = 0;  // of a store whose registers are in the op's list; 0: of another
   bool wide = false;               // those are of 64 bits
@@ -231,6 +231,7 @@ enum class Flow : std::uint8_t {
 struct UnwrittenRegister {
   std::uint32_t slot = 0;
   std::uint32_t bits = 32;  // of a lane: 1, 32, 64 or 128
+  std::uint32_t used = 32;  // of them: the width of its type
 };
 
 /// A shared variable's place.

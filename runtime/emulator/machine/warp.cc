@@ -83,6 +83,7 @@ void Warp::start(std::uint32_t lanes) {
   live = lanes;
   steps = lane_steps = multiply_adds = 0;
   groups.assign(1, Group{.pc = program->entry, .mask = lanes});
+  together_ = lanes;
   current = 0;
   favoured_ = 0;
   waited_ = 0;
@@ -172,6 +173,7 @@ void Warp::run_current() {
   merge_into_current();
   pc = groups[current].pc;
   group = groups[current].mask;
+  go_together(group);
   groups[current].last_run = steps;
   leave = false;
   paused_ = false;
@@ -192,6 +194,7 @@ void Warp::run_current() {
   groups[current].poll.steps += steps - began_;
   groups[current].pc = pc;
   groups[current].mask = group;
+  go_together(group);
   if (group == 0) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(current));
 }
 
@@ -257,6 +260,7 @@ bool Warp::gather(std::uint32_t required, bool anywhere) {
       continue;
     mask |= g.mask;
     group |= g.mask;
+    go_together(group);
     groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
     if (current > i) --current;
     break;  // groups that gather at one place were merged when the second came

@@ -52,7 +52,7 @@ void ClusterRaces::acquire_map(Warp& warp, const std::uint64_t* at, Window windo
 // ---- mbarriers.
 
 void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
-                                   bool writes) {
+                                   bool writes, std::uint32_t alike) {
   const auto address = address_of(mbarrier);
   if (!address) return;
   std::uint64_t at[32];
@@ -65,11 +65,13 @@ void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::b
                 .strong = !writes,
                 .actor = writes ? Actor::init : Actor::thread,
                 .mbarrier = true,
-                .scope = Scope::cluster});
+                .scope = Scope::cluster,
+                .alike = alike});
 }
 
-void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier) {
-  access_mbarrier(warp, 1u << lane, mbarrier, true);
+void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
+                              std::uint32_t alike) {
+  access_mbarrier(warp, 1u << lane, mbarrier, true, alike);
   const auto [found, fresh] = mbarriers_.try_emplace(mbarrier);
   Phases& made = found->second;
   made.valid = true;

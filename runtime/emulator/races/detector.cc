@@ -89,13 +89,10 @@ class ClusterRaces::Judge {
     const RaceSide first{
         .actor = races_.clocks_.numbers().actor(past.warp), .pc = past.deed.pc(), .writes = wrote};
     const RaceSide second{.actor = access_.actor, .pc = warp_.pc - 1, .writes = access_.writes};
-    Race::Kind kind = Race::Kind::unordered;
-    if (access_.noncoherent) kind = Race::Kind::noncoherent;
-    else if (both_strong(past)) kind = Race::Kind::mixed;
-    else if (wrote && first.actor == Actor::thread && access_.value && same_value(past))
-      kind = Race::Kind::same_value;
+    const Race::Kind kind = kind_of(past, first.actor, wrote);
     const std::uint32_t racing = access_.noncoherent ? lanes_ : lanes_without(past);
     if (kind == Race::Kind::same_value) races_.watch_equal_stores(warp_, access_, lane_, place_);
+    if (kind == Race::Kind::unordered) note_read(past, first.actor, cell, wrote);
     if (races_.launch_.whole &&
         races_.launch_.reports.count(kind, first, second, access_.mbarrier, std::popcount(racing)))
       return;
@@ -112,6 +109,43 @@ class ClusterRaces::Judge {
 
  private:
   bool settled(const Past& past) { return of_no_interest(past) || all_ordered(past); }
+
+  Race::Kind kind_of(const Past& past, Actor other, bool wrote) {
+    if (access_.noncoherent) return Race::Kind::noncoherent;
+    if (both_strong(past)) return Race::Kind::mixed;
+    if (access_.alike >> past.deed.lane() & 1 && is_this_op(past)) return Race::Kind::repeated_init;
+    const bool threads = other == Actor::thread && access_.actor == Actor::thread;
+    if (wrote && threads && (access_.value || access_.rows) && same_value(past))
+      return Race::Kind::same_value;
+    const bool exchange = threads && place_.shared && wrote != access_.writes && !access_.mbarrier;
+    return exchange && races_.together(warp_, past) ? Race::Kind::converged : Race::Kind::unordered;
+  }
+
+  bool is_this_op(const Past& past) const {
+    return past.warp == races_.clocks_.number(warp_, access_.actor) &&
+           past.time == races_.clocks_.time(warp_) && past.deed.pc() == warp_.pc - 1;
+  }
+
+  // A load and a store of threads: for the run that finds whether the load is used.
+  void note_read(const Past& past, Actor other, std::uint64_t cell, bool wrote) {
+    const detail::Trial* const trial = warp_.block->context().trial;
+    if (!trial || !trial->notes || other != Actor::thread || access_.actor != Actor::thread ||
+        wrote == access_.writes)
+      return;
+    if (wrote) {
+      const std::uint32_t time = races_.clocks_.time(warp_);
+      const Deed deed(warp_.pc - 1, lane_, access_.strong ? 1 : 0);
+      return races_.note_read(warp_, place_, cell, {own_, time, deed}, time);
+    }
+    // Those that this lane knows of do not race.
+    Past read = past;
+    std::uint32_t known = 0, unknown = past.time;
+    while (unknown - known > 1) {
+      read.time = known + (unknown - known) / 2;
+      (is_known(lane_, read) ? known : unknown) = read.time;
+    }
+    races_.note_read(warp_, place_, cell, past, unknown);
+  }
 
   // Where shared memory alone is looked at, nobody hears of races between ordinary accesses.
   bool of_no_interest(const Past& past) const {
@@ -141,6 +175,13 @@ class ClusterRaces::Judge {
 
   // Whether the past write left what this one writes.
   bool same_value(const Past& past) const {
+    if (access_.rows) {
+      const bool now = past.warp == own_ && done_ >> past.deed.lane() & 1 && is_this_op(past) &&
+                       access_.at[past.deed.lane()] == access_.at[lane_];
+      const std::byte* const other =
+          now ? access_.rows->now[past.deed.lane()] : access_.rows->before[lane_];
+      return std::memcmp(access_.rows->now[lane_], other, StoredRows::bytes) == 0;
+    }
     if (access_.bytes > most_value_bytes) return false;
     std::byte mine[most_value_bytes], other[most_value_bytes];
     read_value(warp_, *access_.value, lane_, mine);
@@ -213,7 +254,9 @@ ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch)
       shared_(cluster.size(), Shadow(~0u)),
       boxes_(cluster.size()),
       barriers_(std::size_t{16} * cluster.size()),
-      outliving_(cluster.size()) {}
+      outliving_(cluster.size()) {
+  if (launch.whole) convergence_.emplace(cluster.block(0).context().program);
+}
 
 void ClusterRaces::start(std::uint32_t cluster) {
   std::vector<std::uint32_t> lanes_of_warps;
@@ -225,6 +268,8 @@ void ClusterRaces::start(std::uint32_t cluster) {
   for (VectorClock& each : barriers_) each = clocks_.fresh();
   for (auto& each : outliving_) each.clear();
   arriving_ = arrived_ = clocks_.fresh();
+  if (convergence_) convergence_->start(lanes_of_warps.size());
+  volatiles_.start();
   mbarriers_.clear();
   mbarrier_places_.clear();
   locations_.clear();
@@ -355,6 +400,7 @@ void ClusterRaces::access_lanes(Judge& judge, Warp& warp, const WatchedAccess& a
   const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0;
   Past now{clocks_.number(warp, access.actor), clocks_.time(warp), Deed(warp.pc - 1, 0, strength)};
   if (access.collective) now.deed = now.deed.together();
+  if (convergence_ && memory.shared) convergence_->note(index(warp), warp, clocks_.time(warp));
   judge.enter(memory);
   Shadow& shadow = this->shadow(memory);
   const auto lane_of = [&](std::size_t group) {
@@ -372,6 +418,11 @@ void ClusterRaces::access_lanes(Judge& judge, Warp& warp, const WatchedAccess& a
     for (const LaneGroup& group : groups)
       compare_equal_stores(judge, warp, access, memory, group, now);
   note_groups(warp, access, memory, now, groups);
+  const bool by_thread = access.actor == Actor::thread && !access.mbarrier;
+  if (access.is_volatile && memory.shared && launch_.whole)
+    judge_volatile(warp, access, memory, groups);
+  const detail::Trial* const trial = warp.block->context().trial;
+  if (trial && trial->poisons && by_thread && !access.writes) poison(warp, access, memory, groups);
 }
 
 // ---- Stores of equal values.
@@ -431,31 +482,6 @@ void ClusterRaces::note_groups(const Warp& warp, const WatchedAccess& access, co
       note_outliving(warp, where,
                      {now.warp, now.time, static_cast<std::uint32_t>(std::countr_zero(m))},
                      access.writes);
-  }
-}
-
-void ClusterRaces::wait_for_predecessor(const Warp& warp) {
-  clocks_.wait_for_predecessor(warp, warp.mask);
-}
-
-void ClusterRaces::judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,
-                                     std::uint64_t bytes, const RaceSide& side, bool wide) {
-  std::uint32_t early = 0;
-  for (std::uint32_t m = lanes; m; m &= m - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
-    if (!clocks_.knows_predecessor(warp, lane)) early |= 1u << lane;
-  }
-  if (!early) return;
-  const auto found = launch_.predecessor->conflict(place.address, bytes, side.writes, wide);
-  if (!found) return;
-  Race race{.kind = Race::Kind::early,
-            .first = {.pc = found->pc, .writes = found->writes},
-            .second = side,
-            .shared = false,
-            .address = place.address};
-  for (std::uint32_t m = early; m; m &= m - 1) {
-    race.second.lane = static_cast<std::uint32_t>(std::countr_zero(m));
-    launch_.reports.add(race);
   }
 }
 

@@ -41,6 +41,10 @@
 // says that of bar.warp.sync alone. But a read of ldmatrix or wmma.load is in the program order of
 // each lane, since each of them does it: who is ordered behind one of them is behind the read.
 //
+// What lanes of a warp exchange through shared memory while they move together is a finding of its
+// own, as is what they exchange by volatile accesses (converged.h). Loads that race are taken down
+// for a second run, which finds whether anybody uses what they bring (runtime/emulator/trial.h).
+//
 // Launches with DeviceOptions::checks look at all memory and run on one host thread: global memory
 // has one shadow, and the same launch gives the same findings each time. Without, kernels that have
 // bulk copies, wgmma or mbarriers are looked at in shared memory alone, cluster by cluster, and the
@@ -58,10 +62,12 @@
 
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/races/boxes.h"
+#include "runtime/emulator/races/converged.h"
 #include "runtime/emulator/races/predecessor.h"
 #include "runtime/emulator/races/reports.h"
 #include "runtime/emulator/races/shadow.h"
 #include "runtime/emulator/races/thread_clocks.h"
+#include "runtime/emulator/trial.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
@@ -90,6 +96,12 @@ struct StoredValue {
   bool wide = false;  // registers of 64 bits
 };
 
+/// The rows that stmatrix has stored, by lane, and what was there before.
+struct StoredRows {
+  static constexpr std::size_t bytes = 16;
+  std::byte now[32][bytes], before[32][bytes];
+};
+
 /// An access of some lanes of a warp.
 struct WatchedAccess {
   Window window = Window::generic;
@@ -101,12 +113,15 @@ struct WatchedAccess {
   bool collective = false;      // a read by all lanes together
   bool mbarrier = false;        // a use of an mbarrier
   bool noncoherent = false;     // a read that requires that nobody writes during the kernel
+  bool is_volatile = false;
   Scope scope = Scope::gpu;
   const StoredValue* value = nullptr;  // of a store, before it is done: for races without effect
-  std::uint64_t alignment = 0;         // 0: as many as bytes
-  std::uint32_t element_bytes = 0;     // of a strong one; 0: elements of several sizes
-  bool continues = false;              // a strong write that goes on from what is there
-  bool observes = false;               // and gives that
+  const StoredRows* rows = nullptr;    // the same of stmatrix, done
+  std::uint32_t alike = 0;  // of mbarrier.init: lanes for which this op has done the same before
+  std::uint64_t alignment = 0;      // 0: as many as bytes
+  std::uint32_t element_bytes = 0;  // of a strong one; 0: elements of several sizes
+  bool continues = false;           // a strong write that goes on from what is there
+  bool observes = false;            // and gives that
 };
 
 /// A strong access of some lanes, as it orders threads.
@@ -169,7 +184,8 @@ class ClusterRaces {
   void cluster_phase_over();
 
   // mbarriers, by their place in the host's memory. `of_cta`: its scope is said to be the CTA.
-  void initialise(Warp& warp, int lane, const std::byte* mbarrier);
+  /// `alike`: lanes for which the op has done the same there before.
+  void initialise(Warp& warp, int lane, const std::byte* mbarrier, std::uint32_t alike);
   void invalidate(Warp& warp, int lane, const std::byte* mbarrier);
   /// Before `lanes` arrive there, expect bytes or complete some; exists(): before they wait. False:
   /// after a finding that stops them.
@@ -253,7 +269,21 @@ class ClusterRaces {
                           const Place& place);
   void compare_equal_stores(Judge& judge, Warp& warp, const WatchedAccess& access,
                             const Place& memory, const LaneGroup& group, const Past& now);
-  void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool writes);
+  void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool writes,
+                       std::uint32_t alike = 0);
+  // Of converged.cc.
+  std::size_t index(const Warp& warp) const;
+  bool together(const Warp& warp, const Past& past) const;
+  void judge_volatile(Warp& warp, const WatchedAccess& access, const Place& memory,
+                      std::span<const LaneGroup> groups);
+  detail::RacingReads::Place racing_place(const Place& place, std::uint32_t warp,
+                                          std::uint64_t address) const;
+  /// A read of the cell races, as do those by the same warp there from that time on.
+  void note_read(const Warp& warp, const Place& place, std::uint64_t cell, const Past& read,
+                 std::uint32_t from);
+  /// What racing ones of these loads bring is undefined.
+  void poison(Warp& warp, const WatchedAccess& access, const Place& memory,
+              std::span<const LaneGroup> groups);
   /// An access to global memory of one of `lanes`, which may have come before the predecessor's.
   void judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,
                          std::uint64_t bytes, const RaceSide& side, bool wide);
@@ -293,7 +323,9 @@ class ClusterRaces {
   // By block and address: what was known when its threads acquired the tensor map.
   std::map<std::pair<std::uint32_t, std::uint64_t>, VectorClock> maps_;
   std::vector<std::map<std::uint64_t, Outliving>> outliving_;  // of blocks: by who and lane
-  std::vector<std::uint64_t> chunks_;  // of a tile, by page: while it is read
+  std::vector<std::uint64_t> chunks_;       // of a tile, by page: while it is read
+  std::optional<Convergence> convergence_;  // where all races are looked at
+  VolatileWords volatiles_;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

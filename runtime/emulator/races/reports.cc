@@ -9,6 +9,8 @@
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/places.h"
+#include "runtime/emulator/trial.h"
+#include "runtime/launch_findings.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -65,6 +67,8 @@ const Rule& RaceReports::rule(const Race& race) const {
     case Race::Kind::unfinished: return "asynchronous-race"_rule;
     case Race::Kind::exited: return "memory-fault"_rule;
     case Race::Kind::unwaited: return "wgmma-wait"_rule;
+    case Race::Kind::converged: return "converged-exchange"_rule;
+    case Race::Kind::repeated_init: return "repeated-init"_rule;
     default: break;
   }
   if (race.second.actor == Actor::init || (race.mbarrier && race.first.actor == Actor::init))
@@ -85,10 +89,20 @@ RaceReports::Tally* RaceReports::find_tally(const Race& race) {
     const bool special = of.kind == Race::Kind::unfinished || of.kind == Race::Kind::early;
     return special ? of.kind : Race::Kind::unordered;
   };
-  for (Entry& each : entries_)
-    if (each.rule == &found && apart(each.race) == apart(race) &&
-        std::minmax(each.race.first.pc, each.race.second.pc) == places)
+  for (Entry& each : entries_) {
+    if (apart(each.race) != apart(race) ||
+        std::minmax(each.race.first.pc, each.race.second.pc) != places)
+      continue;
+    if (each.rule == &found) return &each.tally;
+    // What lanes that moved together did, others did as well: one cure for all.
+    const bool exchanged = each.race.kind == Race::Kind::converged && &found == &"memory-race"_rule;
+    if (exchanged) {
+      each.rule = &found;
+      each.race.kind = race.kind;
+    }
+    if (exchanged || (race.kind == Race::Kind::converged && each.rule == &"memory-race"_rule))
       return &each.tally;
+  }
   if (entries_.size() == most_entries) return &left_out_;
   return &entries_.emplace_back(Entry{&found, race}).tally;
 }
@@ -278,6 +292,18 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
   if (race.kind == Race::Kind::unfinished)
     return fmt::format("{} is {} by {}, and its CTA may have exited by then; {}", memory,
                        race.first.writes ? "written" : "read", first, copy_advice(race));
+  if (race.kind == Race::Kind::converged)
+    return fmt::format(
+        "lanes of a warp exchange values without bar.warp.sync: {} is {} by {} and {} by {}; they "
+        "move together here, but from sm_70 on nothing keeps them together: insert bar.warp.sync "
+        "in between",
+        memory, race.first.writes ? "written" : "read", first,
+        race.second.writes ? "written" : "read", second);
+  if (race.kind == Race::Kind::repeated_init)
+    return fmt::format(
+        "several lanes set up the mbarrier {} by {} on {}, all with the same count: elect one lane "
+        "for it",
+        memory, opcode(context_, race.second.pc), line_text(context_, race.second.pc));
   if (&rule(race) == &"mbarrier"_rule) {
     const char* const barrier =
         blocks ? "barrier.cluster.arrive and barrier.cluster.wait" : "bar.sync";
@@ -306,7 +332,20 @@ std::string RaceReports::text(const Entry& entry) const {
   std::string text = race_text(entry.race, entry.tally.span);
   if (entry.tally.count > 1)
     text += fmt::format(" ({} more such pairs of accesses)", entry.tally.count - 1);
+  if (is_dead(entry))
+    text += "; what it reads is not used: it reaches no output, branch, address or barrier";
   return text;
+}
+
+bool RaceReports::is_dead(const Entry& entry) const {
+  const detail::Trial* const trial = context_.trial;
+  const Race& race = entry.race;
+  if (!trial || !trial->poisons || race.kind != Race::Kind::unordered ||
+      race.first.writes == race.second.writes || race.first.actor != Actor::thread ||
+      race.second.actor != Actor::thread)
+    return false;
+  const RaceSide& read = race.first.writes ? race.second : race.first;
+  return trial->reads.is_dead(context_.grid, read.pc);
 }
 
 std::vector<Finding> RaceReports::findings() const {
@@ -320,11 +359,15 @@ std::vector<Finding> RaceReports::findings() const {
                    .source = source(context_, side.pc),
                    .block = who.block,
                    .lane = static_cast<int>(who.warp * 32 + side.lane),
-                   .address = entry.race.address});
+                   .address = entry.race.address,
+                   .level = detail::only_warns(entry.rule->id) || is_dead(entry) ? Level::Warning
+                                                                                 : Level::Error});
   }
-  if (left_out_.count)
+  if (left_out_.count) {
     out.back().message +=
         fmt::format("; {} more races between other instructions are left out", left_out_.count);
+    out.back().level = Level::Error;
+  }
   return out;
 }
 

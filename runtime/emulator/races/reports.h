@@ -32,15 +32,17 @@ struct RaceSide {
 struct Race {
   enum class Kind : std::uint8_t {
     unordered,
-    same_value,   // unordered, but both write the same
-    mixed,        // both are strong, but to elements of different sizes
-    unfenced,     // ordered, but the async proxy need not see the store
-    unacquired,   // the same of a tensor map
-    noncoherent,  // ld.global.nc of what the grid writes
-    unfinished,   // first is a copy, and its block may have exited by then
-    exited,       // second may have ended by then, and with it the memory
-    early,        // first is of the launch before, which may still run
-    unwaited      // first is a product, and its threads exit without a wait for it
+    same_value,     // unordered, but both write the same
+    mixed,          // both are strong, but to elements of different sizes
+    unfenced,       // ordered, but the async proxy need not see the store
+    unacquired,     // the same of a tensor map
+    noncoherent,    // ld.global.nc of what the grid writes
+    unfinished,     // first is a copy, and its block may have exited by then
+    exited,         // second may have ended by then, and with it the memory
+    early,          // first is of the launch before, which may still run
+    converged,      // unordered, but by lanes of a warp that stay together in between
+    repeated_init,  // both are mbarrier.init with one count, by lanes of one instruction
+    unwaited        // first is a product, and its threads exit without a wait for it
   } kind = Kind::unordered;
   RaceSide first, second;  // as they happened to come
   bool shared = true;
@@ -86,6 +88,8 @@ class RaceReports {
   static constexpr std::size_t most_entries = 100;
 
   const Rule& rule(const Race& race) const;
+  /// A second run has found that nobody uses what the load brings.
+  bool is_dead(const Entry& entry) const;
   Tally* find_tally(const Race& race);
   Span span(const RaceSide& first, const RaceSide& second) const;
   Thread thread(std::uint32_t number) const;

@@ -42,7 +42,7 @@ class Explorer final : public ListedSchedule {
   /// Prepares the next run; false: all have been.
   bool again();
   /// The choices of the last run, as DeviceOptions::schedule takes them: "x0*12,2,1".
-  std::string name() const;
+  std::string name() const override;
   const std::vector<std::uint32_t>& taken() const { return taken_; }
   /// Whether its last run was cut short: others have had all that could come of it.
   bool is_redundant() const { return redundant_; }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -62,6 +63,8 @@ class Schedule {
   };
   /// Whose turn it is; nothing: nobody can go on.
   virtual std::optional<Choice> choose() = 0;
+  /// What repeats the launch that is over, as DeviceOptions::schedule; empty: nothing.
+  virtual std::string name() const { return {}; }
 };
 
 /// One that looks at all agents before each turn.
