@@ -20,7 +20,9 @@ bool leaves(const isa::Spelling& spelling) {
 
 class ConvergenceChecker {
  public:
-  ConvergenceChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {}
+  ConvergenceChecker(Context& context, const FunctionView& view,
+                     std::unordered_set<const ptx::Instruction*>& reported)
+      : context_(context), view_(view), reported_(reported) {}
 
   void run() {
     count_references();
@@ -114,7 +116,7 @@ class ConvergenceChecker {
     if (!barrier || !leaves_) report(instruction, region_->guard, *region_);
   }
 
-  // After a backward branch, all lanes leave the loop.
+  // Of loops hears check_divergent_loops().
   bool forward(const ptx::Instruction& branch) const {
     const Label to = target(branch);
     return !to || !seen_.contains(*to);
@@ -127,6 +129,7 @@ class ConvergenceChecker {
 
   void report(const ptx::Instruction& instruction, std::string_view guard,
               const ptx::Instruction& at) {
+    reported_.insert(&instruction);
     context_.report(
         "maybe-divergent"_rule, instruction.opcode,
         fmt::format(
@@ -136,6 +139,7 @@ class ConvergenceChecker {
 
   Context& context_;
   const FunctionView& view_;
+  std::unordered_set<const ptx::Instruction*>& reported_;
   std::unordered_map<std::uint32_t, int> references_;
   std::unordered_set<std::uint32_t> seen_, ends_;
   bool tables_ = false;  // brx.idx: any label may be a target
@@ -150,7 +154,9 @@ class ConvergenceChecker {
 }  // namespace
 
 void check_convergence(Context& context, const FunctionView& view) {
-  ConvergenceChecker(context, view).run();
+  std::unordered_set<const ptx::Instruction*> reported;
+  ConvergenceChecker(context, view, reported).run();
+  check_divergent_loops(context, view, reported);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::verify

@@ -23,16 +23,6 @@ std::int64_t wrapped(std::int64_t value, Type type) {
                   : static_cast<std::int64_t>(low);
 }
 
-std::optional<bool> compare(const Spelling& spelling, std::int64_t x, std::int64_t y) {
-  if (spelling.has("eq"_q)) return x == y;
-  if (spelling.has("ne"_q)) return x != y;
-  if (spelling.has("lt"_q) || spelling.has("lo"_q)) return x < y;
-  if (spelling.has("le"_q) || spelling.has("ls"_q)) return x <= y;
-  if (spelling.has("gt"_q) || spelling.has("hi"_q)) return x > y;
-  if (spelling.has("ge"_q) || spelling.has("hs"_q)) return x >= y;
-  return std::nullopt;
-}
-
 bool shifts(const Spelling& spelling) {
   return spelling.opcode == Opcode::shl || spelling.opcode == Opcode::shr;
 }
@@ -68,6 +58,16 @@ bool integer_type(const Spelling& spelling) {
 }
 
 }  // namespace
+
+std::optional<bool> compare_values(const Spelling& spelling, std::int64_t x, std::int64_t y) {
+  if (spelling.has("eq"_q)) return x == y;
+  if (spelling.has("ne"_q)) return x != y;
+  if (spelling.has("lt"_q) || spelling.has("lo"_q)) return x < y;
+  if (spelling.has("le"_q) || spelling.has("ls"_q)) return x <= y;
+  if (spelling.has("gt"_q) || spelling.has("hi"_q)) return x > y;
+  if (spelling.has("ge"_q) || spelling.has("hs"_q)) return x >= y;
+  return std::nullopt;
+}
 
 bool differs(const LaneValues& values) {
   return std::any_of(values.begin(), values.end(),
@@ -187,7 +187,7 @@ std::optional<LaneValues> Definitions::evaluate(const ptx::Instruction& instruct
     if (copies) {
       out[lane] = converts ? wrapped(x, spelling.type()) : x;
     } else if (compares) {
-      const auto holds = compare(spelling, x, y);
+      const auto holds = compare_values(spelling, x, y);
       if (!holds) return std::nullopt;
       out[lane] = *holds;
     } else {

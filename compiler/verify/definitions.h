@@ -67,6 +67,8 @@ class Definitions {
   NameMap<std::optional<LaneValues>> lanes_;  // of registers
 };
 
+/// What a comparison of two integers gives; nothing for an unknown one.
+std::optional<bool> compare_values(const isa::Spelling& spelling, std::int64_t x, std::int64_t y);
 /// Whether some lane's value differs from another's.
 bool differs(const LaneValues& values);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/verify/definitions.h"
@@ -64,6 +65,9 @@ void check_register_budget(Context& context, const FunctionView& view);
 void check_narrow_stores(Context& context, const FunctionView& view);
 void check_provenance(Context& context, const FunctionView& view);
 void check_convergence(Context& context, const FunctionView& view);
+/// A part of it. `reported`: the instructions of which it has said so.
+void check_divergent_loops(Context& context, const FunctionView& view,
+                           std::unordered_set<const ptx::Instruction*>& reported);
 void check_asynchronous(Context& context, const FunctionView& view);
 void check_warpgroups(Context& context, const FunctionView& view);
 void check_proxies(Context& context, const FunctionView& view);
