@@ -273,6 +273,41 @@ TEST(UninitializedReads, Fragments) {
   EXPECT_EQ(used_by("movmatrix.sync.aligned.m8n8.trans.b16 r9, r5;\n" + out), stored);
 }
 
+// PTX ISA, "ldmatrix": the other lanes' addresses have to be valid on sm_75 alone.
+TEST(UninitializedReads, AddressesOfRowsThatNobodyLoads) {
+  const auto ids = [&](const std::string& address, int matrices, const std::string& target) {
+    std::string text = kernel_text(
+        word +
+            "shl.b32 r8, r0, 4;\nadd.u32 r8, r8, r3;\nst.shared.v4.u32 [r8], {r0, r0, r0, r0};\n"
+            "bar.warp.sync -1;\n" +
+            fmt::format("setp.lt.u32 p, r0, {};\n", 8 * matrices) + address +
+            fmt::format("ldmatrix.sync.aligned.m8n8.x{}.shared.b16 {{{}}}, [r7];\n", matrices,
+                        matrices == 1 ? "r9" : "r9, r10") +
+            "st.global.b32 [rd1], r9;\n",
+        declarations);
+    text.replace(text.find("sm_90"), 5, target);
+    const KernelRun run = run_text(text, one_warp, 1024, {.checks = Checks::all});
+    EXPECT_EQ(run.complaint, "") << text;
+    std::string out;
+    for (const Finding& each : run.findings)
+      if (out.find(each.id) == std::string::npos) out += (out.empty() ? "" : " ") + each.id;
+    return out;
+  };
+  const std::string none = "@p mov.u32 r7, r8;\n", garbage = "selp.u32 r7, r8, 0x7ffffff0, p;\n",
+                    whole = "mov.u32 r7, r8;\n", missing = "@!p mov.u32 r7, r8;\n";
+  for (const int matrices : {1, 2}) {
+    for (const std::string target : {"sm_80", "sm_90"}) {
+      EXPECT_EQ(ids(none, matrices, target), "") << target;
+      EXPECT_EQ(ids(garbage, matrices, target), "") << target;
+      EXPECT_EQ(ids(whole, matrices, target), "") << target;
+      EXPECT_NE(ids(missing, matrices, target), "") << target;
+    }
+    EXPECT_NE(ids(none, matrices, "sm_75").find("uninitialized-read"), std::string::npos);
+    EXPECT_EQ(ids(garbage, matrices, "sm_75"), "memory-fault");
+    EXPECT_EQ(ids(whole, matrices, "sm_75"), "");
+  }
+}
+
 // Rows of A are rows of D, columns of B its columns.
 TEST(UninitializedReads, Products) {
   const Uses none, stored{"st.global.f32"};

@@ -116,11 +116,18 @@ void FlowRules::check_uses() {
   for (const RegisterUse& use : warp_.program->registers.uses_of(now_)) {
     if (!use.reads || use.constant || !shadow_.holds(use.slot)) continue;
     if (use.operand == RegisterUse::guard) continue;
-    if (use.address) check_use(use, warp_.mask, "an address");
+    if (use.address) check_use(use, warp_.mask & addressing_lanes(), "an address");
     else if (decide && !is_value(spelling_, use))
       check_use(use, warp_.mask,
                 flow_ == Flow::Atomic ? "the operand of an atomic operation" : "an operand");
   }
+}
+
+// Those whose addresses the instruction uses.
+std::uint32_t FlowRules::addressing_lanes() const {
+  if (flow_ != Flow::LoadsRows && flow_ != Flow::StoresRows) return all_lanes;
+  const int count = warp_.program->matrices[op_.list].addresses;
+  return count >= 32 ? all_lanes : (1u << count) - 1;
 }
 
 void FlowRules::check_use(const RegisterUse& use, std::uint32_t lanes, std::string_view what) {

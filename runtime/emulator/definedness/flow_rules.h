@@ -45,6 +45,7 @@ class FlowRules {
 
   void check_guard();
   void check_uses();
+  std::uint32_t addressing_lanes() const;
   void check_use(const RegisterUse& use, std::uint32_t lanes, std::string_view what);
   void propagate();
   void evaluate(std::uint32_t lane, Result* results);

@@ -51,9 +51,8 @@ void load_matrix(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const Type stored = m.form.a == Type::none ? m.form.d : m.form.a;
-  const int rows = m.form.shape.m * fragment.matrices;
   Access access;
-  if (!resolve_rows(warp, op, rows, access)) return;
+  if (!resolve_rows(warp, op, m.addresses, access)) return;
   std::uint32_t out[8][32] = {};
   const RowElement* place = m.places.data();
   for (int i = 0; i < fragment.elements(); ++i) {
@@ -74,7 +73,7 @@ void store_matrix(Warp& warp, const Op& op) {
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const std::size_t bytes = static_cast<std::size_t>(fragment.container_bits) / 8;
   Access access;
-  if (!resolve_rows(warp, op, 8 * fragment.matrices, access)) return;
+  if (!resolve_rows(warp, op, m.addresses, access)) return;
   for (int i = 0; i < fragment.elements(); ++i) {
     const auto* source =
         lanes<std::uint32_t>(warp, m.c[static_cast<std::size_t>(i / fragment.per_register)]);
@@ -136,7 +135,7 @@ void load_rows(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const std::size_t matrices = m.d.size();
   Access access;
-  if (!resolve_rows(warp, op, static_cast<int>(8 * matrices), access)) return;
+  if (!resolve_rows(warp, op, m.addresses, access)) return;
   Row rows[4][8];  // read before a register is written: it may be the address
   for (std::size_t r = 0; r < matrices; ++r) {
     for (std::size_t i = 0; i < 8; ++i) std::memcpy(&rows[r][i], access.at[8 * r + i], row_bytes);
@@ -153,7 +152,7 @@ void store_rows(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const std::size_t matrices = m.c.size();
   Access access;
-  if (!resolve_rows(warp, op, static_cast<int>(8 * matrices), access)) return;
+  if (!resolve_rows(warp, op, m.addresses, access)) return;
   for (std::size_t r = 0; r < matrices; ++r) {
     Row rows[8];
     std::memcpy(rows, lanes<std::uint32_t>(warp, m.c[r]), sizeof rows);
@@ -437,6 +436,13 @@ Handler handler_of(isa::Opcode opcode) {
   }
 }
 
+// PTX ISA, "ldmatrix": on sm_75 all lanes have a valid address, later those that name a row.
+int addresses_of(const isa::Form& form, Hardware hardware) {
+  const int matrices = isa::fragment(form, Operand::d).matrices;
+  if (form.opcode == isa::Opcode::stmatrix) return 8 * matrices;
+  return hardware <= Hardware::sm_75 ? 32 : form.shape.m * matrices;
+}
+
 void decode_matrix(Decoder& d) {
   isa::FormText text = isa::parse_form(d.spelling.text());
   d.spelling.ignore_all();
@@ -469,6 +475,7 @@ void decode_matrix(Decoder& d) {
     m.places = places_of(m.form, fragment_move);
   const bool rows =
       m.form.opcode == isa::Opcode::ldmatrix || m.form.opcode == isa::Opcode::stmatrix;
+  if (rows) m.addresses = addresses_of(m.form, d.hardware());
   Op& emitted = d.emit(rows ? faster_move(m, handler) : handler);
   emitted.window = op.window;
   emitted.wide = op.wide;

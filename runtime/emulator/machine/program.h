@@ -107,6 +107,7 @@ struct MatrixOperation {
   std::optional<std::uint32_t> metadata, scale_a, scale_b;
   std::optional<ScaleSelector> select_a, select_b;
   int selector = 0;
+  int addresses = 0;  // ldmatrix and stmatrix: of so many lanes, from the first on, are used
 };
 
 /// A register of a function, which calls that may come back into it save.
