@@ -293,6 +293,58 @@ TEST(AsynchronousRaces, Mbarriers) {
             "mbarrier");
 }
 
+// PTX ISA 8.9.1.1: the arrival of cp.async.mbarrier.arrive is ordered behind the thread's copies,
+// and behind nothing else that it did.
+TEST(AsynchronousRaces, ArrivalsOfCopiesTellOfCopiesAlone) {
+  const std::string
+      begin =
+          "mov.u32 r4, tile;\nand.b32 r6, r0, 31;\nshl.b32 r3, r6, 2;\nadd.u32 r4, r4, r3;\n"
+          "cvt.u64.u32 rd2, r3;\nadd.u64 rd2, rd2, rd0;\n"
+          "setp.eq.u32 p, r0, 0;\n@p mbarrier.init.shared::cta.b64 [bar], 32;\nbar.sync 0;\n"
+          "setp.ge.u32 q, r0, 32;\n@q bra TAKE;\n",
+      copy = "cp.async.ca.shared.global [r4], [rd2], 4;\n", fill = "st.shared.u32 [r4+128], r0;\n",
+      told = "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];\n",
+      arrive = "mbarrier.arrive.shared::cta.b64 _, [bar];\n",
+      take = "bra END;\nTAKE:\n" + wait("bar", "W"), copied = "ld.shared.u32 r5, [r4];\n",
+      filled = "ld.shared.u32 r5, [r4+128];\n", end = "END:\n";
+  EXPECT_EQ(found(begin + copy + told + take + copied + end), "");
+  EXPECT_EQ(found(begin + fill + copy + told + take + copied + end), "");
+  EXPECT_EQ(found(begin + fill + copy + told + take + filled + end), "memory-race");
+  EXPECT_EQ(found(begin + fill + told + take + filled + end), "memory-race");
+  EXPECT_EQ(
+      found(begin + fill + copy + "cp.async.wait_all;\n" + arrive + take + copied + filled + end),
+      "");
+  EXPECT_EQ(found(begin + told + copy + take + copied + end), "asynchronous-race");
+  // The mbarrier itself: its phase is over when the copies have arrived.
+  const std::string over = "setp.eq.u32 q, r0, 32;\n@q mbarrier.inval.shared::cta.b64 [bar];\n";
+  EXPECT_EQ(found(begin + copy + told + take + "bar.warp.sync -1;\n" + over + end), "");
+}
+
+// libcu++'s cuda::pipeline: one lane of those that come to match.any speaks for them, and the last
+// one to count itself down invalidates the mbarriers.
+TEST(AsynchronousRaces, MbarriersInvalidatedByOneLaneForOthers) {
+  const std::string once =
+                        "setp.eq.u32 p, r0, 0;\n@p mbarrier.init.shared::cta.b64 [bar], 64;\n"
+                        "@p st.relaxed.cta.shared.u32 [flag], 64;\n",
+                    use = "mbarrier.arrive.shared::cta.b64 _, [bar];\n" + wait("bar", "W"),
+                    match = "match.any.sync.b32 r6, r1, -1;\n",
+                    elect = "and.b32 r7, r0, 31;\nsetp.ne.u32 q, r7, 31;\n@q bra END;\n",
+                    count =
+                        "fence.sc.cta;\natom.add.acquire.cta.shared.u32 r8, [flag], -32;\n"
+                        "setp.ne.u32 q, r8, 32;\n@q bra END;\n",
+                    over = "mbarrier.inval.shared::cta.b64 [bar];\nEND:\n";
+  EXPECT_EQ(found(once + barrier + use + match + elect + count + over), "");
+  // Without the collective, the fence, or with a use that comes behind it.
+  EXPECT_EQ(found(once + barrier + use + elect + count + over), "mbarrier");
+  const std::string relaxed =
+      "atom.add.relaxed.cta.shared.u32 r8, [flag], -32;\nsetp.ne.u32 q, r8, 32;\n@q bra END;\n";
+  EXPECT_EQ(found(once + barrier + use + match + elect + relaxed + over), "mbarrier");
+  EXPECT_EQ(
+      found(once + barrier + use + match +
+            "mbarrier.test_wait.parity.shared::cta.b64 p, [bar], 0;\n" + elect + count + over),
+      "mbarrier");
+}
+
 TEST(AsynchronousRaces, StrongWritesHideNoWeakOnes) {
   const std::string of_block_0 = "mov.u32 r7, %ctaid.x;\nsetp.ne.u32 p, r7, 0;\n@p bra ADD;\n",
                     add = "ADD:\nred.global.add.u32 [rd1], 1;\n";

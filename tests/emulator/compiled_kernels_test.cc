@@ -54,6 +54,19 @@ TEST(CompiledKernels, MatchTheRecordedResults) {
   expect_results("emulator");
 }
 
+// tests/data/cuda/pipeline: the destructor of libcu++'s cuda::pipeline lets one thread invalidate
+// the mbarriers that all have used.
+TEST(CompiledKernels, PipelinesOfLibcuxxAreRight) {
+  for (const std::string name : {"unified", "roles"}) {
+    const auto manifest = read_manifest(TEST_DATA "/cuda/pipeline/" + name + ".json");
+    ASSERT_TRUE(manifest) << manifest.diags().text();
+    const Outcome outcome = run(*manifest, "emulator", {.checks = Checks::all});
+    EXPECT_EQ(outcome.exit_code(), 0) << name << outcome.complaints(false) << outcome.text(false);
+    EXPECT_TRUE(outcome.findings.empty()) << name << outcome.findings[0].message;
+    EXPECT_FALSE(outcome.expectations.empty()) << name;
+  }
+}
+
 TEST(CompiledKernels, MatchTheRecordedResultsOnAGpu) {
   if (const std::string reason = test::no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   expect_results("cuda");

@@ -128,7 +128,7 @@ void act(Warp& warp, const Op& op) {
     if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
       definedness->fill(warp, at, 8);
     if (races && action != Action::init && action != Action::invalidate &&
-        !races->use(warp, 1u << lane, at))
+        !races->use(warp, 1u << lane, at, (op.c & after_copies) != 0))
       return;
     if (determinacy && action != Action::init && action != Action::invalidate)
       determinacy->changes(warp, 1u << lane, at, change_of(action));
@@ -258,6 +258,7 @@ void decode_init(Decoder& d) {
 
 void decode_invalidate(Decoder& d) {
   d.spelling.type();
+  d.program().invalidates = true;
   if (d.expect_operands(1, 1))
     emit_action(d, Action::invalidate, 0, d.constant(1, 32), std::nullopt);
 }

@@ -291,6 +291,7 @@ struct Program {
   // It has bulk copies, wgmma or mbarriers: the race detector looks at its shared memory in any
   // case.
   bool ordered = false;
+  bool invalidates = false;  // it has mbarrier.inval
   /// Whether the race detector hears of it: then watches has an element for each op.
   bool judged() const { return watched || ordered; }
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated

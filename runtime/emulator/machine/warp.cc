@@ -420,3 +420,4 @@ void Warp::report_divergence() {
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator
+  if (program->invalidates) block->cluster().races()->met(*this);

@@ -52,26 +52,28 @@ void ClusterRaces::acquire_map(Warp& warp, const std::uint64_t* at, Window windo
 // ---- mbarriers.
 
 void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
-                                   bool writes, std::uint32_t alike) {
+                                   Actor actor, const MbarrierUse& use) {
   const auto address = address_of(mbarrier);
   if (!address) return;
   std::uint64_t at[32];
   std::ranges::fill(at, *address);
+  const bool writes = actor == Actor::init;
   access(warp, {.window = Window::cluster,
                 .lanes = lanes,
                 .bytes = 8,
                 .at = at,
                 .writes = writes,
                 .strong = !writes,
-                .actor = writes ? Actor::init : Actor::thread,
+                .actor = actor,
                 .mbarrier = true,
+                .invalidates = use.invalidates,
                 .scope = Scope::cluster,
-                .alike = alike});
+                .alike = use.alike});
 }
 
 void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
                               std::uint32_t alike) {
-  access_mbarrier(warp, 1u << lane, mbarrier, true, alike);
+  access_mbarrier(warp, 1u << lane, mbarrier, Actor::init, {.alike = alike});
   const auto [found, fresh] = mbarriers_.try_emplace(mbarrier);
   Phases& made = found->second;
   made.valid = true;
@@ -83,7 +85,7 @@ void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
 }
 
 void ClusterRaces::invalidate(Warp& warp, int lane, const std::byte* mbarrier) {
-  access_mbarrier(warp, 1u << lane, mbarrier, true);
+  access_mbarrier(warp, 1u << lane, mbarrier, Actor::init, true);
   if (const auto found = mbarriers_.find(mbarrier); found != mbarriers_.end())
     found->second.valid = false;
 }
@@ -100,9 +102,9 @@ bool ClusterRaces::exists(Warp& warp, int lane, const std::byte* mbarrier) {
   return false;
 }
 
-bool ClusterRaces::use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier) {
+bool ClusterRaces::use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies) {
   if (!exists(warp, std::countr_zero(lanes), mbarrier)) return false;
-  access_mbarrier(warp, lanes, mbarrier, false);
+  access_mbarrier(warp, lanes, mbarrier, by_copies ? Actor::cp_async : Actor::thread);
   return !cluster_.stopped();
 }
 
@@ -146,7 +148,35 @@ void ClusterRaces::waited(Warp& warp, std::uint32_t lanes, const std::byte* mbar
     else clocks_.acquire(warp, lanes, each.known);
   }
   if (all.number) clocks_.learn_end(warp, lanes, *all.number, all.phases);
-  access_mbarrier(warp, lanes, mbarrier, false);
+  access_mbarrier(warp, lanes, mbarrier, Actor::thread);
+}
+
+// What lanes do to an mbarrier is over when they have come to a collective: the one that then
+// invalidates it, or that lets another thread know, comes behind it. No clock says so, since
+// collectives order no memory, but neither does memory decide it: an mbarrier is used by
+// instructions that the lanes have executed.
+void ClusterRaces::met(const Warp& warp) {
+  std::vector<Meeting>& all = meetings_[clocks_.number(warp)];
+  const std::uint32_t time = clocks_.time(warp);
+  if (!all.empty() && all.back().time == time && all.back().lanes == warp.mask) return;
+  all.push_back({time, warp.mask});
+  clocks_.tick(warp);
+}
+
+bool ClusterRaces::knows_by_meeting(const Warp& warp, std::uint32_t lane,
+                                    const Epoch& epoch) const {
+  const auto found = meetings_.find(epoch.warp);
+  if (found == meetings_.end()) return false;
+  std::uint32_t together = 1u << epoch.lane;
+  for (const Meeting& each : found->second) {
+    if (each.time < epoch.time || !(each.lanes & together)) continue;
+    together |= each.lanes;
+    for (std::uint32_t m = each.lanes; m; m &= m - 1)
+      if (clocks_.knows(warp, lane,
+                        {epoch.warp, each.time, static_cast<std::uint32_t>(std::countr_zero(m))}))
+        return true;
+  }
+  return false;
 }
 
 std::optional<std::pair<std::uint64_t, std::uint64_t>> ClusterRaces::place_of(

@@ -165,7 +165,9 @@ class ClusterRaces::Judge {
 
   bool is_known(std::uint32_t mine, const Past& past) const {
     const auto of_lane = [&](std::uint32_t lane) {
-      return races_.clocks_.knows(warp_, mine, {past.warp, past.time, lane});
+      const Epoch epoch{past.warp, past.time, lane};
+      return races_.clocks_.knows(warp_, mine, epoch) ||
+             (access_.invalidates && races_.knows_by_meeting(warp_, mine, epoch));
     };
     if (!past.deed.collective()) return of_lane(past.deed.lane());
     for (std::uint32_t lane = 0; lane < 32; ++lane)
@@ -271,6 +273,7 @@ void ClusterRaces::start(std::uint32_t cluster) {
   if (convergence_) convergence_->start(lanes_of_warps.size());
   volatiles_.start();
   mbarriers_.clear();
+  meetings_.clear();
   mbarrier_places_.clear();
   locations_.clear();
   maps_.clear();

@@ -112,6 +112,7 @@ struct WatchedAccess {
   Actor actor = Actor::thread;  // or cp_async, init
   bool collective = false;      // a read by all lanes together
   bool mbarrier = false;        // a use of an mbarrier
+  bool invalidates = false;     // mbarrier.inval
   bool noncoherent = false;     // a read that requires that nobody writes during the kernel
   bool is_volatile = false;
   Scope scope = Scope::gpu;
@@ -187,9 +188,9 @@ class ClusterRaces {
   /// `alike`: lanes for which the op has done the same there before.
   void initialise(Warp& warp, int lane, const std::byte* mbarrier, std::uint32_t alike);
   void invalidate(Warp& warp, int lane, const std::byte* mbarrier);
-  /// Before `lanes` arrive there, expect bytes or complete some; exists(): before they wait. False:
-  /// after a finding that stops them.
-  bool use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier);
+  /// Before `lanes` arrive there, or their copies of cp.async do, expect bytes or complete some;
+  /// exists(): before they wait. False: after a finding that stops them.
+  bool use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies = false);
   bool exists(Warp& warp, int lane, const std::byte* mbarrier);
   void arrive_at(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
                  bool of_cta);
@@ -197,6 +198,8 @@ class ClusterRaces {
   void waited(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
               bool of_cta);
   void copies_arrive(const Warp& warp, std::uint32_t lane, const std::byte* mbarrier);
+  /// Of programs with mbarrier.inval: the executing lanes have come to a collective together.
+  void met(const Warp& warp);
 
   // What is asynchronous.
   /// Who does what completes in the current phase of an mbarrier; none: it is not looked at.
@@ -240,6 +243,10 @@ class ClusterRaces {
     std::uint64_t address = 0;
     bool writes = false, own = false;
   };
+  /// Lanes of a warp at a collective, and the warp's time before it.
+  struct Meeting {
+    std::uint32_t time = 0, lanes = 0;
+  };
   class Judge;
   class AsyncJudge;
 
@@ -269,8 +276,16 @@ class ClusterRaces {
                           const Place& place);
   void compare_equal_stores(Judge& judge, Warp& warp, const WatchedAccess& access,
                             const Place& memory, const LaneGroup& group, const Past& now);
-  void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool writes,
-                       std::uint32_t alike = 0);
+  /// Of mbarrier.init and mbarrier.inval: as in WatchedAccess.
+  struct MbarrierUse {
+    std::uint32_t alike = 0;
+    bool invalidates = false;
+  };
+  void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Actor actor,
+                       const MbarrierUse& use);
+  void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Actor actor) {
+    access_mbarrier(warp, lanes, mbarrier, actor, {});
+  }
   // Of converged.cc.
   std::size_t index(const Warp& warp) const;
   bool together(const Warp& warp, const Past& past) const;
@@ -284,6 +299,9 @@ class ClusterRaces {
   /// What racing ones of these loads bring is undefined.
   void poison(Warp& warp, const WatchedAccess& access, const Place& memory,
               std::span<const LaneGroup> groups);
+  /// Whether a lane knows of another one that executed a collective with the thread of the access
+  /// after it.
+  bool knows_by_meeting(const Warp& warp, std::uint32_t lane, const Epoch& epoch) const;
   /// An access to global memory of one of `lanes`, which may have come before the predecessor's.
   void judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,
                          std::uint64_t bytes, const RaceSide& side, bool wide);
@@ -323,6 +341,7 @@ class ClusterRaces {
   // By block and address: what was known when its threads acquired the tensor map.
   std::map<std::pair<std::uint32_t, std::uint64_t>, VectorClock> maps_;
   std::vector<std::map<std::uint64_t, Outliving>> outliving_;  // of blocks: by who and lane
+  std::unordered_map<std::uint32_t, std::vector<Meeting>> meetings_;  // by the number of the warp
   std::vector<std::uint64_t> chunks_;       // of a tile, by page: while it is read
   std::optional<Convergence> convergence_;  // where all races are looked at
   VolatileWords volatiles_;

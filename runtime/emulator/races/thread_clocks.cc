@@ -407,7 +407,6 @@ void ThreadClocks::release_copies(const Warp& warp, std::uint32_t lanes, VectorC
     to.raise(number(warp, Actor::cp_async), 1u << lane,
              groups_of(mine, lane, Actor::cp_async).time++);
   }
-  release(warp, lanes, to);
 }
 
 bool ThreadClocks::has_waited(const Epoch& epoch) const {

@@ -79,6 +79,8 @@ class ThreadClocks {
   /// Whether the thread of such a number reaches `warp` at `scope`.
   bool within(std::uint32_t number, const Warp& warp, Scope scope) const;
   std::uint32_t time(const Warp& warp) const { return warps_[index(warp)].time; }
+  /// What the warp does from here on is later than what it did.
+  void tick(const Warp& warp) { ++state(warp).time; }
   /// Whether `lane` of `warp` knows that the access was done.
   bool knows(const Warp& warp, std::uint32_t lane, const Epoch& epoch) const;
   /// Whether some lane of the warp does.
@@ -135,7 +137,7 @@ class ThreadClocks {
   /// All but the last `pending` groups are over; none: also what is in no group yet.
   void wait(const Warp& warp, std::uint32_t lanes, Actor actor,
             std::optional<std::uint32_t> pending);
-  /// `to` learns it once all of cp.async up to now are over.
+  /// `to` learns that all of cp.async up to now are over, and of nothing else that the lanes did.
   void release_copies(const Warp& warp, std::uint32_t lanes, VectorClock& to);
   /// Whether the thread that issued it has waited for it, if it is one of this cluster.
   bool has_waited(const Epoch& epoch) const;
