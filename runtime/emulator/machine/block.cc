@@ -7,6 +7,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -89,7 +90,7 @@ Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
     warp.local_step = lane_bytes;
     warp.stack_top = program.stack_begin;
   }
-  for (Barrier& barrier : barriers_) barrier.arrived.assign(count, 0);
+  for (Barrier& barrier : barriers_) barrier.arrived.resize(count);
   if (!program.warpgroup_operations.empty())
     warpgroups_.resize((count + warps_of_warpgroup - 1) / warps_of_warpgroup);
 }
@@ -104,7 +105,7 @@ void Block::start(Dim3 place) {
   clear_tags(shared_.data(), shared_.size());
   for (Barrier& barrier : barriers_) {
     barrier.pending = false;
-    std::ranges::fill(barrier.arrived, 0);
+    for (auto& each : barrier.arrived) each.clear();
   }
   std::ranges::fill(warpgroups_, Warpgroup{});
   free_registers_ = 0;
@@ -308,17 +309,16 @@ void Block::count(Report& report) const {
 }
 
 bool Block::complete(const Barrier& barrier) const {
-  std::uint32_t threads = 0;
-  bool all = true;
+// Barriers count whole warps: lanes that do not exist or have exited go with the rest of theirs. A
+// warp that arrives again in the same phase, after bar.arrive, counts again.
+  std::uint32_t threads = 0, expected = barrier.expected;
   for (std::size_t i = 0; i < warps_.size(); ++i) {
-    const std::uint32_t arrived = barrier.arrived[i], live = warps_[i].live;
-    const bool whole = !(live & ~arrived);
-    all &= whole;
-    // Barriers count whole warps: lanes that do not exist or have exited go with the rest of
-    // theirs.
-    if (arrived) threads += whole ? 32 : static_cast<std::uint32_t>(std::popcount(arrived));
+    const std::uint32_t live = warps_[i].live;
+    for (const std::uint32_t arrived : barrier.arrived[i])
+      threads += live & ~arrived ? static_cast<std::uint32_t>(std::popcount(arrived)) : 32;
+    if (!barrier.expected && (live || !barrier.arrived[i].empty())) expected += 32;
   }
-  return barrier.expected ? threads >= barrier.expected : all;
+  return threads >= expected;
 }
 
 void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wait,
@@ -327,10 +327,13 @@ void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wa
   if (!barrier.pending) {
     barrier.pending = true;
     barrier.votes = barrier.voters = 0;
-    std::ranges::fill(barrier.arrived, 0);
+    for (auto& each : barrier.arrived) each.clear();
   }
   barrier.expected = expected;
-  barrier.arrived[warp.index] |= warp.mask;
+  std::uint32_t left = warp.mask;
+  for (std::uint32_t& arrived : barrier.arrived[warp.index])
+    arrived = std::exchange(left, left & arrived) | arrived;
+  if (left) barrier.arrived[warp.index].push_back(left);
   barrier.votes += static_cast<std::uint32_t>(std::popcount(votes & warp.mask));
   barrier.voters += static_cast<std::uint32_t>(std::popcount(warp.mask));
   if (context_.determinacy) context_.determinacy->arrives(warp, id, expected);
@@ -415,8 +418,8 @@ void Block::recheck() {
   recheck_ = false;
   for (std::uint8_t id = 0; id < 16; ++id) {
     Barrier& barrier = barriers_[id];
-    const bool anyone = std::ranges::any_of(
-        barrier.arrived, [](std::uint32_t lanes_there) { return lanes_there != 0; });
+    const bool anyone =
+        std::ranges::any_of(barrier.arrived, [](const auto& each) { return !each.empty(); });
     if (barrier.pending && anyone && complete(barrier)) release(id);
   }
   cluster_.recheck();
@@ -433,8 +436,9 @@ bool Block::waits_for_itself() const {
 std::string Block::barrier_text(std::uint8_t id) const {
   const Barrier& barrier = barriers_[id];
   std::uint32_t here = 0;
-  for (std::uint32_t arrived : barrier.arrived)
-    here += static_cast<std::uint32_t>(std::popcount(arrived));
+  for (const auto& of_warp : barrier.arrived)
+    for (const std::uint32_t arrived : of_warp)
+      here += static_cast<std::uint32_t>(std::popcount(arrived));
   return fmt::format("has {} threads and waits for {}", here,
                      barrier.expected ? fmt::format("{}", barrier.expected)
                                       : std::string("all threads of the CTA"));

@@ -62,9 +62,10 @@ struct LaunchContext {
 
 struct Barrier {
   bool pending = false;
-  std::uint32_t expected = 0;          // threads; 0: all of the block
-  std::vector<std::uint32_t> arrived;  // lanes, one mask a warp
-  std::uint32_t votes = 0;             // bar.red: threads whose predicate holds
+  std::uint32_t expected = 0;  // threads; 0: all of the block
+  // Of each warp: the lanes of its first arrival in this phase, of its second one, ...
+  std::vector<std::vector<std::uint32_t>> arrived;
+  std::uint32_t votes = 0;  // bar.red: threads whose predicate holds
   std::uint32_t voters = 0;
 };
 
