@@ -253,6 +253,13 @@ const std::vector<Mistake>& mistakes() {
        emulator,
        "deadlock",
        {{".minnctapersm 1\n", ".maxnreg 192\n"}}},
+      {"setmaxnreg-uneven",
+       "one warp of the consumers requests fewer registers than the others",
+       emulator,
+       "divergent-collective",
+       {{"\tsetmaxnreg.inc.sync.aligned.u32 232;\n",
+         "\tsetp.lt.u32 %p, %thread, 96;\n\t@%p bra MORE;\n\tsetmaxnreg.inc.sync.aligned.u32 "
+         "224;\n\tbra HAVE;\nMORE:\n\tsetmaxnreg.inc.sync.aligned.u32 232;\nHAVE:\n"}}},
       {"box-unaligned",
        "the address of a stage is not a multiple of 128",
        emulator,

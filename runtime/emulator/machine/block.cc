@@ -108,6 +108,7 @@ void Block::start(Dim3 place) {
     for (auto& each : barrier.arrived) each.clear();
   }
   std::ranges::fill(warpgroups_, Warpgroup{});
+  register_changes_.assign(warps_.size(), {});
   free_registers_ = 0;
   const std::uint32_t registers = first_registers();
   const std::uint64_t threads = context_.launch.block.count();
@@ -308,9 +309,9 @@ void Block::count(Report& report) const {
   }
 }
 
-bool Block::complete(const Barrier& barrier) const {
 // Barriers count whole warps: lanes that do not exist or have exited go with the rest of theirs. A
 // warp that arrives again in the same phase, after bar.arrive, counts again.
+bool Block::complete(const Barrier& barrier) const {
   std::uint32_t threads = 0, expected = barrier.expected;
   for (std::size_t i = 0; i < warps_.size(); ++i) {
     const std::uint32_t live = warps_[i].live;

@@ -77,6 +77,12 @@ struct Warpgroup {
   std::uint32_t arrived = 0;  // bits: its warps that wait there
 };
 
+/// A setmaxnreg that a warp executed.
+struct RegisterChange {
+  std::uint32_t pc = 0, count = 0;
+  bool more = false;
+};
+
 class Cluster;
 
 struct Free {
@@ -137,6 +143,8 @@ class Block {
   /// "40 more registers for each, of which the block has ..."
   std::string registers_text(const Warp& warp, std::uint32_t wanted) const;
   void lanes_exited() { recheck_ = true; }
+  /// All lanes of `warp` have.
+  void warp_exited(Warp& warp);
   void fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string message, int lane,
             std::uint64_t address);
   int line(std::uint32_t pc) const;
@@ -153,6 +161,7 @@ class Block {
 
  private:
   bool complete(const Barrier& barrier) const;
+  bool change_alike(Warp& warp, const RegisterChange& change);
   void release(std::uint8_t id);
   std::uint32_t first_registers() const;
   void hand_out_registers();
@@ -179,6 +188,7 @@ class Block {
   Dim3 place_;
   Barrier barriers_[16];
   std::vector<Warpgroup> warpgroups_;
+  std::vector<std::vector<RegisterChange>> register_changes_;  // of the warps
   std::uint32_t free_registers_ = 0;  // of a lane: each counts for a whole warp
   bool recheck_ = false;
 };

@@ -7,13 +7,60 @@
 #include "runtime/emulator/machine/cluster.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
+namespace {
+
+std::string_view word(bool more) { return more ? "inc" : "dec"; }
+
+}  // namespace
+
+// PTX ISA, "setmaxnreg": all warps of a warpgroup execute the same ones.
+bool Block::change_alike(Warp& warp, const RegisterChange& change) {
+  auto& mine = register_changes_[warp.index];
+  const std::size_t which = mine.size();
+  mine.push_back(change);
+  for (const Warp& other : warpgroup(warp)) {
+    const auto& theirs = register_changes_[other.index];
+    if (theirs.size() <= which) continue;
+    const RegisterChange& same = theirs[which];
+    if (same.count == change.count && same.more == change.more) continue;
+    warp.fail("divergent-collective"_rule,
+              fmt::format("setmaxnreg.{} {} in warp {}, but warp {} of its warpgroup executed "
+                          "setmaxnreg.{} {} on {}: expected the same in all warps of a warpgroup",
+                          word(change.more), change.count, warp.index, other.index, word(same.more),
+                          same.count, where(same.pc)),
+              0);
+    return false;
+  }
+  return true;
+}
+
+void Block::warp_exited(Warp& warp) {
+  if (!context_.program.largest_budget || cluster_.stopped()) return;
+  const Warp* most = &warp;
+  for (const Warp& other : warpgroup(warp)) {
+    if (!other.done()) return;
+    if (register_changes_[other.index].size() > register_changes_[most->index].size())
+      most = &other;
+  }
+  const auto& all = register_changes_[most->index];
+  for (const Warp& other : warpgroup(warp)) {
+    const std::size_t done = register_changes_[other.index].size();
+    if (done == all.size()) continue;
+    return fail(warps_[most->index], all[done].pc, "divergent-collective"_rule,
+                fmt::format("setmaxnreg.{} {} in warp {}, but warp {} of its warpgroup exited "
+                            "without it: expected the same in all warps of a warpgroup",
+                            word(all[done].more), all[done].count, most->index, other.index),
+                0, 0);
+  }
+}
 
 void Block::set_registers(Warp& warp, std::uint32_t count, bool more) {
+  if (!change_alike(warp, {warp.pc - 1, count, more})) return;
   if (context_.program.most_registers == 0) return;  // not bounded: the assembler ignores it
   if (more ? count < warp.registers : count > warp.registers)
     return warp.fail("trap"_rule,
-                     fmt::format("setmaxnreg.{} to {} registers in a warp that has {}",
-                                 more ? "inc" : "dec", count, warp.registers),
+                     fmt::format("setmaxnreg.{} to {} registers in a warp that has {}", word(more),
+                                 count, warp.registers),
                      0);
   if (!more) {
     free_registers_ += warp.registers - count;

@@ -220,8 +220,9 @@ void Warp::exit() {
   live &= ~mask;
   leave = true;
   block->lanes_exited();
-  if (!live)
-    if (ClusterTimeline* timeline = block->cluster().timeline()) timeline->exited(*this);
+  if (live) return;
+  block->warp_exited(*this);
+  if (ClusterTimeline* timeline = block->cluster().timeline()) timeline->exited(*this);
 }
 
 // What an op does, counted or not.
