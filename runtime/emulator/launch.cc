@@ -57,24 +57,30 @@ class UnderAlgebra {
   UnderAlgebra& operator=(const UnderAlgebra&) = delete;
 };
 
-// About how many clusters the multiprocessors hold at the same time, and the host has memory for.
-std::uint64_t most_residents(const LaunchContext& context, const ArchRow* row) {
-  const std::uint64_t blocks = context.cluster.count();
+// About how many clusters the multiprocessors hold at the same time.
+std::uint64_t residents_of_gpu(const LaunchContext& context, const ArchRow* row) {
   const std::uint64_t held =
       blocks_of_multiprocessor(context.multiprocessor, row, context.launch.block.count(),
                                Block::shared_bytes(context)) *
-      context.multiprocessor.count / blocks;
-  const std::uint64_t room = most_host_bytes / (blocks * Block::host_bytes(context) + 1);
-  return std::max<std::uint64_t>(std::min(held, room), 1);
+      context.multiprocessor.count / context.cluster.count();
+  return std::max<std::uint64_t>(held, 1);
+}
+
+// Those that the host has memory for, too.
+std::uint64_t most_residents(const LaunchContext& context, const ArchRow* row) {
+  const std::uint64_t room =
+      most_host_bytes / (context.cluster.count() * Block::host_bytes(context) + 1);
+  return std::max<std::uint64_t>(std::min(residents_of_gpu(context, row), room), 1);
 }
 
 // Clusters of a launch, handed out in order. After a finding only earlier ones go on, so the
 // finding of the earliest is reported whatever the number of threads.
 class Work {
  public:
-  Work(LaunchContext& context, const DeviceOptions& options)
+  Work(LaunchContext& context, const DeviceOptions& options, const ArchRow* row)
       : context_(context),
         options_(options),
+        residents_(residents_of_gpu(context, row)),
         blocks_(context.launch.grid.count()),
         clusters_(blocks_ / context.cluster.count()) {
     const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
@@ -85,7 +91,8 @@ class Work {
                            : static_cast<int>(std::thread::hardware_concurrency());
     threads_ = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::max(wanted, 1)), 1,
                                          std::min(clusters_, room));
-    room_ = room / threads_;
+    room_ = std::max<std::uint64_t>(
+        std::min(room / threads_, (residents_ + threads_ - 1) / threads_), 1);
     context_.cancel = [this] { return cancel(); };
   }
 
@@ -202,22 +209,29 @@ class Work {
     if (options_.progress) options_.progress(done_ += context_.cluster.count(), blocks_);
     if (!now.cluster->finding()) return;
     Finding finding = *now.cluster->finding();
-    if (finding.id == "step-limit"_rule.id && share.running.size() >= share.room)
-      explain_full(share, finding);
+    const bool endless = finding.id == "step-limit"_rule.id || finding.id == "time-limit"_rule.id;
+    if (endless && share.running.size() >= share.room) explain_full(share, finding);
     record(now.index, finding);
   }
 
-  // Those that run go on without end, and there was no room for more: they may wait for these.
+  // Those that run go on without end, and there was no room for more: they may wait for these. At a
+  // time limit they may be slow, too.
   void explain_full(const Share& share, Finding& finding) const {
     const std::uint64_t started = std::min(next_.load(), clusters_);
     if (started == clusters_) return;
     const std::uint64_t size = context_.cluster.count();
-    finding.id = "deadlock"_rule.id;
-    finding.message += fmt::format(
-        ": {} blocks never finish, and {} cannot start because the emulator has no memory left for "
-        "them (a block needs {} bytes)",
-        share.running.size() * size * threads_, (clusters_ - started) * size,
-        Block::host_bytes(context_));
+    const bool slow = finding.id == "time-limit"_rule.id;
+    if (!slow) finding.id = "deadlock"_rule.id;
+    const std::uint64_t running = share.running.size() * threads_;
+    const std::string why =
+        running >= residents_
+            ? fmt::format("the GPU holds {} at a time", residents_ * size)
+            : fmt::format("the emulator has no memory left for them (a block needs {} bytes)",
+                          Block::host_bytes(context_));
+    finding.message +=
+        fmt::format(": {} blocks {}, and {} cannot start because {}", running * size,
+                    slow ? "have not finished" : "never finish", (clusters_ - started) * size, why);
+    if (slow) finding.message += "; a block that waits for one of those never finishes";
   }
 
   void record(std::uint64_t index, const Finding& finding) {
@@ -229,6 +243,7 @@ class Work {
 
   LaunchContext& context_;
   const DeviceOptions& options_;
+  const std::uint64_t residents_;  // clusters that the multiprocessors hold at the same time
   const std::uint64_t blocks_, clusters_;
   std::uint64_t threads_ = 1, room_ = 1;  // host threads; clusters that each of them has room for
   std::atomic<bool> out_of_memory_ = false;
@@ -254,8 +269,8 @@ struct Ran {
   bool out_of_memory = false;
 };
 
-Ran run_as_usual(LaunchContext& context, const DeviceOptions& options) {
-  Work work(context, options);
+Ran run_as_usual(LaunchContext& context, const DeviceOptions& options, const ArchRow* row) {
+  Work work(context, options, row);
   work.run();
   return {work.report(), work.finding(), work.out_of_memory()};
 }
@@ -426,9 +441,9 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   std::optional<Determinacy> determinacy;
   if (exploration && exploration->proves) context.determinacy = &determinacy.emplace(context);
   if (exploration) context.equal_stores = exploration->equal_stores;
-  const Ran ran = context.schedule
-                      ? run_scheduled(context, machine.options, find_arch(module_->hardware()))
-                      : run_as_usual(context, machine.options);
+  const ArchRow* const arch = find_arch(module_->hardware());
+  const Ran ran = context.schedule ? run_scheduled(context, machine.options, arch)
+                                   : run_as_usual(context, machine.options, arch);
   if (timeline) timeline->finish();
   if (determinacy)
     std::ranges::move(determinacy->obstacles(), std::back_inserter(exploration->obstacles));

@@ -85,7 +85,7 @@ void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
 }
 
 void ClusterRaces::invalidate(Warp& warp, int lane, const std::byte* mbarrier) {
-  access_mbarrier(warp, 1u << lane, mbarrier, Actor::init, true);
+  access_mbarrier(warp, 1u << lane, mbarrier, Actor::init, {.invalidates = true});
   if (const auto found = mbarriers_.find(mbarrier); found != mbarriers_.end())
     found->second.valid = false;
 }
