@@ -81,7 +81,10 @@ Program Decoder::decode(const ptx::Function& kernel) {
   });
   const std::vector<CallNode> functions = order_calls(kernel);
   for (const CallNode& node : functions) announce(node);
-  for (const CallNode& node : functions) decode_function(*node.function);
+  for (const CallNode& node : functions) {
+    decode_function(*node.function);
+    if (node.function->entry) program_.kernel_end = static_cast<std::uint32_t>(program_.ops.size());
+  }
   for (const auto& [op, name] : entries_) program_.ops[op].value = functions_.at(name).entry;
   program_.entry = functions_.at(kernel.name).entry;
   finish_shared();

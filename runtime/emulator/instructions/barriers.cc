@@ -56,10 +56,7 @@ void decode_warp_barrier(Decoder& d) {
   if (!d.expect_operands(1, 1)) return;
   const std::uint32_t members = d.source(0, Type::b32);
   Op& op = d.emit([](Warp& warp, const Op& o) {
-    const auto* masks = lanes<std::uint32_t>(warp, o.e);
-    const std::uint32_t first = masks[std::countr_zero(warp.mask)];
-    warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return masks[i] == first; }));
-    if (!warp.gather_anywhere(first)) return;
+    if (!warp.gather_members(lanes<std::uint32_t>(warp, o.e))) return;
     if (ClusterRaces* races = warp.block->cluster().races())
       races->clocks().sync_warp(warp, warp.mask);
   });

@@ -16,15 +16,7 @@ namespace {
 // Waits for the lanes of the member mask in slot op.e. True when the executing lanes are complete
 // and share one mask.
 bool gather_members(Warp& warp, const Op& op) {
-  const auto* members = lanes<std::uint32_t>(warp, op.e);
-  const std::uint32_t first = members[std::countr_zero(warp.mask)];
-  if (warp.mask == all_lanes) {  // all are here, whoever is asked for, if all ask for the same
-    std::uint32_t others = 0;
-    for (int i = 0; i < 32; ++i) others |= members[i] ^ first;
-    if (!others) return warp.examine_gathered(), true;
-  }
-  warp.defer_all_but(lanes_where(warp.mask, [=](int i) { return members[i] == first; }));
-  return warp.gather_anywhere(first);
+  return warp.gather_members(lanes<std::uint32_t>(warp, op.e));
 }
 
 // False where a lane reads another one that its member mask names and that is not there: it has

@@ -253,9 +253,9 @@ struct Program {
   std::string name;
   std::optional<NumericBasis> basis;  // none: all of it is exact by definition
   std::vector<Op> ops;
-  std::vector<Origin> origins;  // one an op
-  OpRegisters registers;        // where they were asked for
-  std::uint32_t entry = 0;
+  std::vector<Origin> origins;              // one an op
+  OpRegisters registers;                    // where they were asked for
+  std::uint32_t entry = 0, kernel_end = 0;  // ops of the kernel itself
   std::uint32_t gathering_slot =
       0;  // six registers of 64 bits, if ops with a member mask are there
   std::vector<std::uint32_t> slots;

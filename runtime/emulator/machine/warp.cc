@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -87,6 +88,7 @@ void Warp::start(std::uint32_t lanes) {
   current = 0;
   favoured_ = 0;
   waited_ = 0;
+  been_at_.clear();
   at_cluster = in_cluster_phase = 0;
   std::ranges::fill(recent, nullptr);
 }
@@ -134,7 +136,8 @@ void Warp::merge_into_current() {
   Group& running = groups[current];
   for (std::size_t i = 0; i < groups.size();) {
     const Group& g = groups[i];
-    if (i == current || g.state != Group::State::ready || g.pc != running.pc) {
+    if (i == current || g.state != Group::State::ready || g.pc != running.pc ||
+        g.passed != running.passed) {
       ++i;
       continue;
     }
@@ -195,6 +198,7 @@ void Warp::run_current() {
   groups[current].pc = pc;
   groups[current].mask = group;
   go_together(group);
+  groups[current].passed = 0;
   if (group == 0) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(current));
 }
 
@@ -248,30 +252,112 @@ std::uint32_t Warp::gathered(const Group& group) const {
 }
 
 bool Warp::gather(std::uint32_t required, bool anywhere) {
+  const std::uint32_t members = required;
+  std::uint32_t passed = std::exchange(groups[current].passed, 0);
   required &= live;
-  if (!(required & ~mask)) return examine_gathered(), true;
   Group here{.pc = pc - 1,
              .state = Group::State::gathering,
              .anywhere = anywhere,
              .required = required,
              .last_run = steps};
-  for (std::size_t i = 0; i < groups.size(); ++i) {
+  for (std::size_t i = 0; i < groups.size() && required & ~mask; ++i) {
     const Group& g = groups[i];
     if (i == current || g.state != Group::State::gathering || g.pc != here.pc || !alike(g, here))
       continue;
     mask |= g.mask;
     group |= g.mask;
     go_together(group);
+    passed |= g.passed;
     groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
     if (current > i) --current;
     break;  // groups that gather at one place were merged when the second came
   }
-  if (!(required & ~mask)) return examine_gathered(), true;
+  if (!(required & ~mask)) {
+    if (anywhere && !same_masks(here.pc, members, passed, mask)) return false;
+    if (anywhere && groups.size() > 1) note_passing(here.pc, mask);
+    return examine_gathered(), true;
+  }
   leave = true;
-  if (anywhere && !(required & ~(mask | gathered(here)))) return run_together(here), false;
+  here.passed = passed & members;
+  if (anywhere && !(required & ~(mask | gathered(here)))) return run_together(here, members), false;
   here.mask = mask;
   groups.push_back(here);
   group &= ~mask;
+  return false;
+}
+
+bool Warp::gather(std::uint32_t required) { return gather(required, false) && nobody_left(); }
+
+bool Warp::gather_members(const std::uint32_t* masks) {
+  const std::uint32_t members = masks[std::countr_zero(mask)];
+  const std::uint32_t same = lanes_where(mask, [=](int i) { return masks[i] == members; });
+  if (program->watched && !are_named(same, members)) return false;
+  if (same == all_lanes) {  // all are here, whoever is asked for
+    groups[current].passed = 0;
+    return examine_gathered(), true;
+  }
+  if (const std::uint32_t others = mask & ~same) {
+    const std::uint32_t passed = groups[current].passed;
+    defer_all_but(same);
+    groups.back().passed = passed | same;
+    groups[current].passed |= others;
+  }
+  return gather(members, true);
+}
+
+// PTX ISA, of all instructions with a member mask: undefined if it does not name the executing
+// thread.
+bool Warp::are_named(std::uint32_t lanes, std::uint32_t members) {
+  const std::uint32_t others = lanes & ~members;
+  if (!others) return true;
+  const int lane = std::countr_zero(others);
+  fail(
+      "divergent-collective"_rule,
+      fmt::format("{}: lane {} passes the member mask 0x{:08x}, which does not name it: expected a "
+                  "mask of the lanes that execute it together",
+                  opcode(block->context(), pc - 1), lane, members),
+      lane);
+  return false;
+}
+
+// Whether the lanes that a mask names come to the op with that mask. `passed` are those that
+// executed it with another one, while lanes of this mask waited: they must have come back to it.
+bool Warp::same_masks(std::uint32_t at, std::uint32_t members, std::uint32_t passed,
+                      std::uint32_t came) {
+  const std::uint32_t lost = passed & members & ~came;
+  if (!lost || !program->watched) return true;
+  const std::uint32_t waiting = came & members;
+  block->fail(*this, at, "divergent-collective"_rule,
+              fmt::format("{}: lanes 0x{:08x} pass the member mask 0x{:08x}, but lanes 0x{:08x} of "
+                          "it passed another one here: expected one mask in all lanes that it "
+                          "names",
+                          opcode(block->context(), at), waiting, members, lost),
+              std::countr_zero(waiting ? waiting : came), 0);
+  leave = true;
+  return false;
+}
+
+// Lanes that wait at the op with another mask, and for these, may wait in vain.
+void Warp::note_passing(std::uint32_t at, std::uint32_t lanes) {
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (Group& g = groups[i]; i != current && g.pc == at && g.state == Group::State::gathering)
+      g.passed |= lanes & g.required;
+}
+
+// Lanes of a warp that leave a loop with an aligned barrier before others do, are missing there,
+// though they exit then: when depends on how a GPU runs the two parts.
+bool Warp::nobody_left() {
+  const std::uint32_t at = pc - 1;
+  if (!program->watched || at < program->entry || at >= program->kernel_end) return true;
+  std::uint32_t& been = been_at_[at];
+  const std::uint32_t left = been & ~mask;
+  been |= mask;
+  if (!left) return true;
+  fail("divergent-collective"_rule,
+       fmt::format("{}: lanes 0x{:08x} of the warp executed it before, and exited while lanes "
+                   "0x{:08x} are here again: expected as many iterations in all lanes of a warp",
+                   opcode(block->context(), at), left, mask),
+       std::countr_zero(mask));
   return false;
 }
 
@@ -289,9 +375,12 @@ bool Warp::gather_whole() {
 
 // The op for the executing lanes and all that wait for it elsewhere. Each lane brings the operands
 // of its own place into registers that nobody else has, and takes the results from there.
-void Warp::run_together(const Group& here) {
+void Warp::run_together(const Group& here, std::uint32_t members) {
   const Op& op = program->ops[here.pc];
   const std::uint32_t own = mask, others = gathered(here);
+  if (!same_masks(here.pc, members, here.passed, own)) return;
+  for (const Group& g : groups)
+    if (g.mask & others && !same_masks(g.pc, members, g.passed, g.mask)) return;
   const auto each_place = [&](auto&& body) {
     body(op, own);
     for (const Group& g : groups)
@@ -326,6 +415,7 @@ void Warp::run_together(const Group& here) {
   for (Group& g : groups)
     if (g.mask & others) {
       g.state = Group::State::ready;
+      g.passed = 0;
       ++g.pc;
     }
 }
@@ -333,6 +423,7 @@ void Warp::run_together(const Group& here) {
 void Warp::examine_gathered() {
   if (undefined | program->ops[pc - 1].examined) [[unlikely]]
     block->cluster().definedness()->gathered(*this, pc - 1);
+  if (program->invalidates) block->cluster().races()->met(*this);
   if (Determinacy* determinacy = block->context().determinacy) determinacy->meets(*this);
 }
 
@@ -421,4 +512,3 @@ void Warp::report_divergence() {
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator
-  if (program->invalidates) block->cluster().races()->met(*this);

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/emulator/machine/memory.h"
@@ -49,6 +50,7 @@ struct Group {
   std::uint8_t barrier = 0;    // at_barrier
   bool anywhere = false;       // gathering: others may do so at other places
   std::uint32_t required = 0;  // gathering: the lanes that must come
+  std::uint32_t passed = 0;    // lanes that executed this op with another member mask
   std::uint32_t wanted = 0;    // for_registers: how many a lane is to have
   std::uint64_t last_run = 0;
   Poll poll;
@@ -101,10 +103,11 @@ struct Warp {
   void exit();
   /// True when all of `required` that live are among the executing lanes. Otherwise parks the lanes
   /// at this op, which runs again later.
-  bool gather(std::uint32_t required) { return gather(required, false); }
-  /// The same for an op with a member mask, for which lanes may wait at other places of the text.
-  /// Where some do, the op is done for all of them at once, and the result is false.
-  bool gather_anywhere(std::uint32_t required) { return gather(required, true); }
+  bool gather(std::uint32_t required);
+  /// The same for an op whose lanes pass those member masks, for which they may wait at other
+  /// places of the text. Where some do, the op is done for all of them at once, and the result is
+  /// false. Lanes of one mask execute it together, those of another mask by themselves.
+  bool gather_members(const std::uint32_t* masks);
   /// For one that is undefined if any thread of the warp has exited, or never was (PTX ISA, "mma",
   /// "ldmatrix", "wmma"): false with a finding then.
   bool gather_whole();
@@ -146,8 +149,13 @@ struct Warp {
     together_ = lanes;
   }
   bool gather(std::uint32_t required, bool anywhere);
+  bool are_named(std::uint32_t lanes, std::uint32_t members);
+  bool same_masks(std::uint32_t pc, std::uint32_t members, std::uint32_t passed,
+                  std::uint32_t came);
+  bool nobody_left();
+  void note_passing(std::uint32_t at, std::uint32_t lanes);
   bool alike(const Group& a, const Group& b) const;
-  void run_together(const Group& here);
+  void run_together(const Group& here, std::uint32_t members);
   void examine_together(const Group& here);
   void report_divergence();
 
@@ -157,6 +165,8 @@ struct Warp {
   std::uint64_t began_ = 0;     // steps before the running group's turn
   std::uint32_t together_ = 0;  // lanes of the group that ran last
   bool paused_ = false;         // the turn ended with yield()
+  // Of a watched launch: the lanes that executed each aligned op of the kernel.
+  std::unordered_map<std::uint32_t, std::uint32_t> been_at_;
   friend class Block;
 };
 

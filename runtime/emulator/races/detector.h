@@ -340,7 +340,7 @@ class ClusterRaces {
   Locations locations_;                         // in shared memory: rank << 32 | offset
   // By block and address: what was known when its threads acquired the tensor map.
   std::map<std::pair<std::uint32_t, std::uint64_t>, VectorClock> maps_;
-  std::vector<std::map<std::uint64_t, Outliving>> outliving_;  // of blocks: by who and lane
+  std::vector<std::map<std::uint64_t, Outliving>> outliving_;         // of blocks: by who and lane
   std::unordered_map<std::uint32_t, std::vector<Meeting>> meetings_;  // by the number of the warp
   std::vector<std::uint64_t> chunks_;       // of a tile, by page: while it is read
   std::optional<Convergence> convergence_;  // where all races are looked at
