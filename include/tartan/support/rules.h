@@ -110,7 +110,7 @@ inline constexpr Rule rules[] = {
     {"unsupported-instruction", Level::Error, "The emulator does not support this instruction. Nothing was run."},
     {"memory-fault", Level::Error, "Out-of-bounds access: outside every buffer, or past the end of shared or local memory.", "The launch ends there."},
     {"misaligned-access", Level::Error, "Misaligned access: the address is not a multiple of the access size.", "The launch ends there."},
-    {"divergent-collective", Level::Error, "Not all required lanes reached a collective instruction (.sync.aligned, or .sync with a mask), or a shuffle reads a lane that does not take part.", "The manual leaves the result undefined, and GPUs hang or give other values."},
+    {"divergent-collective", Level::Error, "Not all required lanes reached a collective instruction (.sync.aligned, or .sync with a mask), a member mask does not name its lane or differs in the lanes that it names, a shuffle reads a lane that does not take part, or the warps of a warpgroup execute different setmaxnreg.", "The manual leaves the result undefined, and GPUs hang or give other values."},
     {"warpgroup-operand", Level::Error, "The threads of a warpgroup pass different descriptors or scale-d values to one wgmma instruction.", "The manual leaves the result undefined."},
     {"scale-selector", Level::Error, "The lanes of a warp pass different {byte-id, thread-id} pairs to one block-scaled mma, or values out of range.", "The manual leaves the result undefined."},
     {"sparse-metadata", Level::Error, "The metadata of a sparse product is illegal: the two indices of a group must ascend, each in range. The hardware's result is undefined.", "The manual leaves the result undefined."},
