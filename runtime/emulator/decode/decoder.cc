@@ -81,10 +81,7 @@ Program Decoder::decode(const ptx::Function& kernel) {
   });
   const std::vector<CallNode> functions = order_calls(kernel);
   for (const CallNode& node : functions) announce(node);
-  for (const CallNode& node : functions) {
-    decode_function(*node.function);
-    if (node.function->entry) program_.kernel_end = static_cast<std::uint32_t>(program_.ops.size());
-  }
+  for (const CallNode& node : functions) decode_function(*node.function);
   for (const auto& [op, name] : entries_) program_.ops[op].value = functions_.at(name).entry;
   program_.entry = functions_.at(kernel.name).entry;
   finish_shared();
@@ -171,6 +168,7 @@ void Decoder::decode_function(const ptx::Function& function) {
   set_guard({});
   if (made.framed) emit_enter_frame(*this);
   decode_statements(function);
+  if (function.entry) program_.kernel_end = static_cast<std::uint32_t>(program_.ops.size());
   resolve_labels();
 }
 
@@ -216,8 +214,7 @@ std::uint32_t Decoder::make_room(std::uint32_t& used, const ptx::Variable& varia
   return make_room(used, size_with_row(variable), alignment_of(variable), variable.offset, room);
 }
 
-// A variable inside a function. Parameters of functions, and those that a call passes, live in
-// local memory.
+// Of a function's body. Parameters of functions, and those that a call passes, are in local memory.
 void Decoder::declare(const ptx::Variable& variable, std::uint32_t index) {
   switch (variable.space) {
     case StateSpace::shared: scope().variables.add(variable, place_shared(variable)); return;

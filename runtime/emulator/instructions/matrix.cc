@@ -470,11 +470,9 @@ void decode_matrix(Decoder& d) {
     m.product = std::move(*made);
     d.rest_on(m.product->trust(), m.product->source());
   }
-  if (fragment_move || m.form.opcode == isa::Opcode::ldmatrix ||
-      m.form.opcode == isa::Opcode::stmatrix)
-    m.places = places_of(m.form, fragment_move);
   const bool rows =
       m.form.opcode == isa::Opcode::ldmatrix || m.form.opcode == isa::Opcode::stmatrix;
+  if (fragment_move || rows) m.places = places_of(m.form, fragment_move);
   if (rows) m.addresses = addresses_of(m.form, d.hardware());
   Op& emitted = d.emit(rows ? faster_move(m, handler) : handler);
   emitted.window = op.window;
