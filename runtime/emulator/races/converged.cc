@@ -82,19 +82,24 @@ void ClusterRaces::judge_volatile(Warp& warp, const WatchedAccess& access, const
 
 // ---- Racing reads.
 
+namespace {
+
 // Of global memory not all who read it are known: whoever reads it counts.
-detail::RacingReads::Place ClusterRaces::racing_place(const Place& place, std::uint32_t warp,
-                                                      std::uint64_t address) const {
-  return {.grid = cluster_.block(0).context().grid,
-          .warp = place.shared ? warp : detail::RacingReads::any_warp,
-          .memory = place.shared ? place.rank + 1 : 0,
+detail::RacingReads::Place racing_place(const Warp& warp, bool shared, std::uint32_t rank,
+                                        std::uint32_t reader, std::uint64_t address) {
+  return {.grid = warp.block->context().grid,
+          .warp = shared ? reader : detail::RacingReads::any_warp,
+          .memory = shared ? rank + 1 : 0,
           .address = address};
 }
+
+}  // namespace
 
 void ClusterRaces::note_read(const Warp& warp, const Place& place, std::uint64_t cell,
                              const Past& read, std::uint32_t from) {
   detail::RacingReads& reads = warp.block->context().trial->reads;
-  const detail::RacingReads::Place where = racing_place(place, read.warp, cell);
+  const detail::RacingReads::Place where =
+      racing_place(warp, place.shared, place.rank, read.warp, cell);
   const std::uint32_t pc = read.deed.pc();
   if (place.shared) reads.add(where, from, read.time, pc);
   else reads.add(where, 0, ~std::uint32_t{0}, pc);
@@ -108,8 +113,9 @@ void ClusterRaces::poison(Warp& warp, const WatchedAccess& access, const Place& 
   for (const LaneGroup& group : groups)
     for (std::uint64_t at = group.address / piece * piece; at < group.address + access.bytes;
          at += piece)
-      if (const auto pc = reads.find(racing_place(memory, clocks_.number(warp), at),
-                                     clocks_.time(warp), warp.pc - 1))
+      if (const auto pc =
+              reads.find(racing_place(warp, memory.shared, memory.rank, clocks_.number(warp), at),
+                         clocks_.time(warp), warp.pc - 1))
         cluster_.definedness()->poison(warp, access.collective ? warp.mask : group.lanes, *pc);
 }
 

@@ -67,7 +67,6 @@
 #include "runtime/emulator/races/reports.h"
 #include "runtime/emulator/races/shadow.h"
 #include "runtime/emulator/races/thread_clocks.h"
-#include "runtime/emulator/trial.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
@@ -291,8 +290,6 @@ class ClusterRaces {
   bool together(const Warp& warp, const Past& past) const;
   void judge_volatile(Warp& warp, const WatchedAccess& access, const Place& memory,
                       std::span<const LaneGroup> groups);
-  detail::RacingReads::Place racing_place(const Place& place, std::uint32_t warp,
-                                          std::uint64_t address) const;
   /// A read of the cell races, as do those by the same warp there from that time on.
   void note_read(const Warp& warp, const Place& place, std::uint64_t cell, const Past& read,
                  std::uint32_t from);
