@@ -67,7 +67,6 @@ const Rule& RaceReports::rule(const Race& race) const {
     case Race::Kind::unfinished: return "asynchronous-race"_rule;
     case Race::Kind::exited: return "memory-fault"_rule;
     case Race::Kind::unwaited: return "wgmma-wait"_rule;
-    case Race::Kind::converged: return "converged-exchange"_rule;
     case Race::Kind::repeated_init: return "repeated-init"_rule;
     default: break;
   }
@@ -78,6 +77,7 @@ const Rule& RaceReports::rule(const Race& race) const {
   if (starts_cas_loop(context_, race.first, race.second) ||
       starts_cas_loop(context_, race.second, race.first))
     return "weak-cas-read"_rule;
+  if (race.kind == Race::Kind::converged) return "converged-exchange"_rule;
   return race.kind == Race::Kind::same_value ? "same-value-race"_rule : "memory-race"_rule;
 }
 
@@ -292,7 +292,7 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
   if (race.kind == Race::Kind::unfinished)
     return fmt::format("{} is {} by {}, and its CTA may have exited by then; {}", memory,
                        race.first.writes ? "written" : "read", first, copy_advice(race));
-  if (race.kind == Race::Kind::converged)
+  if (&rule(race) == &"converged-exchange"_rule)
     return fmt::format(
         "lanes of a warp exchange values without bar.warp.sync: {} is {} by {} and {} by {}; they "
         "move together here, but from sm_70 on nothing keeps them together: insert bar.warp.sync "
@@ -317,11 +317,12 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
         "ordering; insert {} in between",
         memory, first, second, barrier);
   }
+  const bool plain = race.kind == Race::Kind::unordered || race.kind == Race::Kind::converged;
   const char* const head = race.kind == Race::Kind::same_value
                                ? "race of stores of the same value: "
                            : race.kind == Race::Kind::mixed ? "race of atomics of different sizes: "
-                           : race.kind == Race::Kind::unordered ? "race: "
-                                                                : "";
+                           : plain ? "race: "
+                                   : "";
   const std::string operand = race.operand ? fmt::format(" as {}", race.operand) : "";
   return fmt::format("{}{} is {} by {} and {} by {}{}; {}", head, memory,
                      race.first.writes ? "written" : "read", first,
