@@ -357,7 +357,7 @@ bool shared_by_cluster(const KernelState& state) {
 }
 
 // One thread initializes the mbarriers; the following barrier makes them visible to the block or,
-// with multicast, to the cluster.
+// with multicast, to the cluster. The async proxy sees them behind the fence.
 void init_barriers(KernelState& state) {
   codegen::FunctionBuilder& f = state.f();
   const bool for_cluster = shared_by_cluster(state);
@@ -369,7 +369,7 @@ void init_barriers(KernelState& state) {
       }
     init_turns(state);
     init_cluster_barrier(state);
-    if (for_cluster) f.mbarrier_init_fence();
+    if (state.config.has_tma()) f.mbarrier_init_fence();
   });
   if (for_cluster) f.cluster_barrier(false);  // the fence suffices
 }
