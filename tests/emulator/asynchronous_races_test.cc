@@ -82,12 +82,13 @@ TEST(AsynchronousRaces, CopyThenLoad) {
 }
 
 TEST(AsynchronousRaces, LoadThenCopy) {
-  const std::string before = init + store + fence + barrier + load;
-  EXPECT_EQ(found(before + barrier + fill), "");  // no fence behind a load
+  const std::string before = init + store + fence + barrier + load + fence;
+  EXPECT_EQ(found(before + barrier + fill), "");
   EXPECT_EQ(found(before + "setp.ge.u32 p, r0, 32;\n@p bra OTHER;\nbar.sync 1, 64;\n" + fill +
                   "bra END;\nOTHER:\nbar.arrive 1, 64;\nEND:\n"),
             "");
-  EXPECT_EQ(found(init + alone("ld.shared.u32 r5, [tile];\n" + expect("bar") + copy("bar"), "END")),
+  EXPECT_EQ(found(init + alone("ld.shared.u32 r5, [tile];\n" + fence + expect("bar") + copy("bar"),
+                               "END")),
             "");
   EXPECT_EQ(found(init + "ld.shared.u32 r5, [r4+512];\n" + fill), "");
   EXPECT_EQ(found(before + fill), "asynchronous-race");
@@ -171,13 +172,13 @@ TEST(AsynchronousRaces, CopiesThatOutliveTheirBlock) {
   EXPECT_EQ(at_exit(sent + waits("cp.async.bulk.wait_group 0;\n")), "");
   EXPECT_EQ(at_exit(init + fill + wait("bar", "W")), "");
   EXPECT_EQ(at_exit(init + fill + waits(wait("bar", "W"))), "");
-  EXPECT_EQ(at_exit(sent), "asynchronous-race");
-  EXPECT_EQ(at_exit(sent + waits("cp.async.bulk.wait_group.read 1;\n")), "asynchronous-race");
+  EXPECT_EQ(at_exit(sent), "store-at-exit");
+  EXPECT_EQ(at_exit(sent + waits("cp.async.bulk.wait_group.read 1;\n")), "store-at-exit");
   EXPECT_EQ(at_exit(init + fill), "asynchronous-race");
   // Thread 1 waits for groups of its own.
   EXPECT_EQ(at_exit(sent + "setp.ne.u32 p, r0, 1;\n@p bra END;\ncp.async.bulk.wait_group 0;\n"
                            "END:\n"),
-            "asynchronous-race");
+            "store-at-exit");
 }
 
 TEST(AsynchronousRaces, WhatACopyOutHasWritten) {

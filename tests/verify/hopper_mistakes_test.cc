@@ -385,6 +385,8 @@ has no finding. It does not see:
 - missing fences and waits of wgmma's accumulators: `check` reports those;
 - races between ordinary accesses, and all those in global memory, unless asked: `tartan run` asks,
   launches from C++ with `DeviceOptions::checks` (see [emulator.md](emulator.md));
+- unless asked, what only warns: a proxy fence that is missing behind a load or `mbarrier.init`, a
+  wait of scope `.cta` for another CTA's stores, a TMA store by every lane or in flight at the exit;
 - a matrix descriptor that is off by whole rows within boxes of one tensor. That is legal and gives
   other numbers: `expect` in a manifest finds it.
 )";

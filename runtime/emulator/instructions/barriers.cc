@@ -106,9 +106,7 @@ void fence_proxy(Warp& warp, const Op& op) {
   warp.block->cluster().races()->clocks().fence_proxy(warp, warp.mask, op.flags & 1, op.flags & 2);
 }
 
-void fence_inits(Warp& warp, const Op&) {
-  warp.block->cluster().races()->clocks().fence_inits(warp, warp.mask);
-}
+void fence_inits(Warp& warp, const Op&) { warp.block->cluster().races()->fence_inits(warp); }
 
 // fence.proxy.tensormap with .acquire of the map at an address.
 void acquire_map(Warp& warp, const Op& op) {

@@ -98,11 +98,11 @@ void copy_in_group(Warp& warp, int lane, const Copy& copy) {
 
 // What such a copy of a bulk group writes.
 bool note_written(Warp& warp, int lane, const Stretch& where, std::optional<std::uint32_t> mask,
-                  std::optional<Scope> strong) {
-  if (!mask) return note_group_copy(warp, lane, where, true, strong);
+                  std::optional<Scope> strong, std::uint32_t alike) {
+  if (!mask) return note_group_copy(warp, lane, where, true, strong, alike);
   for (std::uint64_t i = 0; i < where.bytes; ++i)
     if (*mask >> i % 16 & 1 &&
-        !note_group_copy(warp, lane, {where.window, where.address + i, 1}, true, strong))
+        !note_group_copy(warp, lane, {where.window, where.address + i, 1}, true, strong, alike))
       return false;
   return true;
 }
@@ -134,9 +134,14 @@ void copy_bulk(Warp& warp, const Op& op) {
     std::optional<std::uint32_t> mask;
     if (op.flags & is_masked) mask = lanes<std::uint32_t>(warp, op.c)[lane];
     const auto strong = reduction ? std::optional(Scope::gpu) : std::nullopt;
+    const auto same = [&](int i) {
+      return targets[i] == targets[lane] && sources[i] == sources[lane] && sizes[i] == bytes &&
+             (!mask || lanes<std::uint32_t>(warp, op.c)[i] == *mask);
+    };
     if (bytes && !(op.flags & has_barrier) &&
         (!note_group_copy(warp, lane, taken, false, std::nullopt) ||
-         !note_written(warp, lane, {to.window, targets[lane], bytes}, mask, strong)))
+         !note_written(warp, lane, {to.window, targets[lane], bytes}, mask, strong,
+                       lanes_where(warp.mask, same))))
       return;
     const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
       Copy one{.from = source, .bytes = bytes, .reduction = reduction, .mask = mask};
@@ -270,6 +275,7 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
   if (races && !races->use(warp, 1u << lane, mbarrier)) return false;
   Determinacy* const determinacy = warp.block->context().determinacy;
   if (determinacy) determinacy->changes(warp, 1u << lane, mbarrier, Determinacy::Change::completes);
+  if (races && !filled.generic) races->completes_at(warp, lane, mbarrier);
   if (const auto who = races ? races->completing_on(mbarrier) : std::nullopt) {
     for (const Stretch& each : filled.from)
       races->asynchronous(
@@ -285,7 +291,8 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
                            .address = *address,
                            .bytes = filled.room,
                            .writes = true,
-                           .strong = filled.strong});
+                           .strong = filled.strong,
+                           .generic = filled.generic});
     if (filled.shape) races->filled(warp, filled.at, filled.room, *filled.shape, *who);
     if (warp.block->cluster().stopped()) return false;
   }
@@ -307,7 +314,7 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
 }
 
 bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
-                     std::optional<Scope> strong) {
+                     std::optional<Scope> strong, std::uint32_t alike) {
   Cluster& cluster = warp.block->cluster();
   if (writes) warp.copied += where.bytes;
   ClusterRaces* const races = cluster.races();
@@ -320,7 +327,8 @@ bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
                        .address = where.address,
                        .bytes = where.bytes,
                        .writes = writes,
-                       .strong = strong});
+                       .strong = strong,
+                       .alike = alike});
   return !cluster.stopped();
 }
 

@@ -61,6 +61,7 @@ struct Filled {
   std::span<const Stretch> from = {};
   std::optional<std::uint64_t> map = {};  // where the tensor map is
   std::optional<Scope> strong = {};       // of a reduction
+  bool generic = false;                   // it is not of the async proxy
 };
 /// What an asynchronous operation does to memory, where it is not done when it is issued.
 using Move = std::function<void()>;
@@ -70,9 +71,10 @@ bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::ui
 /// The same, of which the race detector hears, for an mbarrier in the host's memory.
 bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint32_t bytes,
                            const Filled& filled, Move move = {});
-/// The race detector hears that a copy of a bulk group reads or writes there.
+/// The race detector hears that a copy of a bulk group reads or writes there; `alike`: the lanes
+/// that issue the same one.
 bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
-                     std::optional<Scope> strong);
+                     std::optional<Scope> strong, std::uint32_t alike = 0);
 /// That such a copy reads a tensor map.
 bool note_group_map(Warp& warp, int lane, std::uint64_t map);
 /// And of an ordinary access of one lane.

@@ -88,9 +88,10 @@ void store_async(Warp& warp, const Op& op) {
         definedness->fill(warp, target, size * count);
     };
     const auto strong = reduction ? std::optional(Scope::cluster) : std::nullopt;
-    if (!complete_transactions(warp, lane, barrier.at[lane], size * op.count,
-                               {.at = to.at[lane], .room = size * op.count, .strong = strong},
-                               std::move(move)))
+    if (!complete_transactions(
+            warp, lane, barrier.at[lane], size * op.count,
+            {.at = to.at[lane], .room = size * op.count, .strong = strong, .generic = true},
+            std::move(move)))
       return;
   }
 }

@@ -151,6 +151,21 @@ void store_late(Warp& warp, int lane, Late& late, const TensorBox& box,
       [staged, image] { staged->assign(image.begin(), image.end()); });
 }
 
+// Lanes that store the same box to the same place.
+std::uint32_t lanes_alike(Warp& warp, const Op& op, int lane, const std::uint64_t* sources) {
+  std::uint64_t maps[32];
+  addresses(warp, address_at(warp, op.list), maps);
+  const std::uint32_t* slots = warp.program->slots.data() + op.list + 2 * address_words;
+  return lanes_where(warp.mask, [&](int i) {
+    bool same = maps[i] == maps[lane] && sources[i] == sources[lane];
+    for (std::size_t k = 0; k < op.count; ++k) {
+      const auto* at = lanes<std::int32_t>(warp, slots[k]);
+      same = same && at[i] == at[lane];
+    }
+    return same;
+  });
+}
+
 bool store_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox& box) {
   const std::string_view name = reduction_names[op.value];
   const Type type = box.map().type;
@@ -175,8 +190,9 @@ bool store_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox&
     return false;
   }
   const auto strong = reduction ? std::optional(Scope::gpu) : std::nullopt;
+  const std::uint32_t alike = lanes_alike(warp, op, lane, sources);
   for (const Stretch& row : box.rows())
-    if (!note_group_copy(warp, lane, row, true, strong)) return false;
+    if (!note_group_copy(warp, lane, row, true, strong, alike)) return false;
   return note_group_map(warp, lane, map);
 }
 

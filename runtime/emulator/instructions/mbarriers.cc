@@ -188,8 +188,8 @@ void act(Warp& warp, const Op& op) {
   if (races) tell();
 }
 
-// op.b: the state (64 bits) or, with flag 1, the parity (32 bits). A wait that fails gives the
-// other warps their turn.
+// op.b: the state (64 bits) or, with flag 1, the parity (32 bits); op.e: a WaitScope. A wait that
+// fails gives the other warps their turn.
 void test_wait(Warp& warp, const Op& op) {
   Access access;
   if (!are_in_place(warp, op, true) || !resolve(warp, op, 8, access)) return;
@@ -221,7 +221,7 @@ void test_wait(Warp& warp, const Op& op) {
     const std::byte* at = access.at[std::countr_zero(m)];
     const std::uint32_t same = lanes_where(m, [&](int i) { return access.at[i] == at; });
     if (determinacy) determinacy->passes(warp, same, at);
-    races->waited(warp, same, at, op.flags & 2, op.flags & 4);
+    races->waited(warp, same, at, op.flags & 2, static_cast<WaitScope>(op.e));
     m &= ~same;
   }
   if (done != warp.mask) warp.yield();
@@ -268,15 +268,17 @@ void decode_wait(Decoder& d) {
   d.spelling.ignore(mbarrier_orders);
   const bool parity = d.spelling.has("parity");
   if (!d.expect_operands(3, 4)) return;
-  const bool of_cta = d.spelling.has("cta");
+  const std::string_view scope = d.spelling.any("cta cluster");
   const std::uint32_t to = d.destination(0, Type::pred),
                       from = d.source(2, parity ? Type::u32 : Type::b64);
   const Window window = mbarrier_window(d, true);
   Op& op = d.emit(test_wait);
   op.d = to;
   op.b = from;
-  op.flags =
-      static_cast<std::uint8_t>(parity | (d.spelling.has("relaxed") ? 2 : 0) | (of_cta ? 4 : 0));
+  op.e = static_cast<std::uint32_t>(scope.empty()    ? WaitScope::unsaid
+                                    : scope == "cta" ? WaitScope::cta
+                                                     : WaitScope::cluster);
+  op.flags = static_cast<std::uint8_t>(parity | (d.spelling.has("relaxed") ? 2 : 0));
   d.address(op, d.operand(1), window);
 }
 

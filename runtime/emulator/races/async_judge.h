@@ -3,6 +3,7 @@
 // product by the same warps.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 
@@ -24,14 +25,19 @@ class ClusterRaces::AsyncJudge {
         past.deed.lane() == last_.deed.lane() && past.deed.strength() == last_.deed.strength())
       return after_last_;
     last_ = past;
-    return after_last_ = knows(past) && is_visible(past);
+    after_last_ = knows(past) && is_visible(past);
+    if (after_last_) races_.note_use(warp_, past, place_);
+    return after_last_;
   }
-  bool after_read(const Past& past) const { return knows(past); }
+  bool after_read(const Past& past) const {
+    return knows(past) && (!crosses_proxies(past) || knows(past, fenced(past)));
+  }
   bool knows(const Past& past) const { return knows(past, past.warp); }
-  bool all_ordered(const Past& past) const {
-    return !access_.warps && races_.clocks_.all_know(warp_, 1u << lane_, past.warp, past.time);
+  bool all_ordered(const Past& past) const { return all_ordered(past, past.warp); }
+  bool settled(const Past& past, bool wrote) const {
+    return !wrote && all_ordered(past) &&
+           (!crosses_proxies(past) || all_ordered(past, fenced(past)));
   }
-  bool settled(const Past& past, bool wrote) const { return !wrote && all_ordered(past); }
   bool both_strong(const Past& past) const {
     return access_.strong && races_.both_strong(past, warp_, *access_.strong);
   }
@@ -44,16 +50,47 @@ class ClusterRaces::AsyncJudge {
     return races_.strangers(one, other);
   }
   void unordered(const Past& past, std::uint64_t cell, bool wrote) {
+    const Race::Kind kind = kind_of(past, wrote);
+    RaceSide second = races_.side(access_.who.warp, warp_, lane_);
+    second.writes = access_.writes;
+    if (kind == Race::Kind::read_unfenced &&
+        races_.launch_.reports.count(kind, {.pc = past.deed.pc()}, second, false, 1))
+      return;
     Race race = races_.race_with(past, wrote, place_, cell);
-    if (wrote && knows(past))
-      race.kind = access_.map ? Race::Kind::unacquired : Race::Kind::unfenced;
-    race.second = races_.side(access_.who.warp, warp_, lane_);
-    race.second.writes = access_.writes;
+    race.kind = kind;
+    race.second = second;
     race.operand = access_.operand;
+    race.lanes = static_cast<std::uint32_t>(std::popcount(access_.alike));
     races_.report(warp_, race);
   }
 
  private:
+  Race::Kind kind_of(const Past& past, bool wrote) const {
+    if (knows(past)) {
+      if (!wrote) return Race::Kind::read_unfenced;
+      return access_.map ? Race::Kind::unacquired : Race::Kind::unfenced;
+    }
+    const std::uint32_t lane = past.deed.lane();
+    const bool alike = wrote && access_.alike >> lane & 1 && past.warp == access_.who.warp &&
+                       past.deed.pc() == warp_.pc - 1 &&
+                       past.time == races_.clocks_.group_time(warp_, lane, Actor::bulk_write);
+    return alike ? Race::Kind::by_every_lane : Race::Kind::unordered;
+  }
+
+  // Whether it is an ordinary access, and this one of the async proxy.
+  bool crosses_proxies(const Past& past) const {
+    return races_.launch_.whole && !access_.generic &&
+           races_.clocks_.numbers().actor(past.warp) == Actor::thread;
+  }
+  // The actor of which those know who are behind a proxy fence that is behind `past`.
+  std::uint32_t fenced(const Past& past) const {
+    return races_.clocks_.numbers().as(place_.shared ? Actor::fenced_shared : Actor::fenced_global,
+                                       past.warp);
+  }
+  bool all_ordered(const Past& past, std::uint32_t number) const {
+    return !access_.warps && races_.clocks_.all_know(warp_, 1u << lane_, number, past.time);
+  }
+
   // Whether the issuer knows of what `past` did, as the actor with that number.
   bool knows(const Past& past, std::uint32_t number) const {
     const auto of_lane = [&](std::uint32_t lane) { return knows({number, past.time, lane}); };
@@ -79,9 +116,7 @@ class ClusterRaces::AsyncJudge {
       return acquired != races_.maps_.end() &&
              acquired->second.knows({past.warp, past.time, past.deed.lane()});
     }
-    if (numbers.actor(past.warp) != Actor::thread) return true;
-    return knows(
-        past, numbers.as(place_.shared ? Actor::fenced_shared : Actor::fenced_global, past.warp));
+    return numbers.actor(past.warp) != Actor::thread || knows(past, fenced(past));
   }
 
   ClusterRaces& races_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <iterator>
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/races/async_judge.h"
@@ -79,6 +80,9 @@ void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
   made.valid = true;
   // The next one in the same place goes on with its count of phases, at one of parity 0.
   made.phases = (made.phases + 1) / 2 * 2;
+  made.made = {clocks_.number(warp), clocks_.time(warp), static_cast<std::uint32_t>(lane)};
+  made.made_at = warp.pc - 1;
+  made.fenced = {};
   if (!fresh || mbarrier_places_.size() >= clocks_.numbers().mbarriers) return;
   made.number = clocks_.number_of_mbarrier(static_cast<std::uint32_t>(mbarrier_places_.size()));
   mbarrier_places_.push_back(address_of(mbarrier).value_or(0) & shared_offset_mask);
@@ -138,13 +142,15 @@ void ClusterRaces::end_phase(const std::byte* mbarrier) {
 }
 
 void ClusterRaces::waited(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
-                          bool of_cta) {
+                          WaitScope scope) {
   const Phases& all = phases(mbarrier);
   for (const Arrivals& each : all.arrivals) {
-    const bool own = each.rank == warp.block->rank();
-    if (!own && (each.narrow || of_cta)) continue;
+    const bool foreign = each.rank != warp.block->rank();
+    if (foreign && (each.narrow || scope == WaitScope::cta)) continue;
+    if (foreign && scope == WaitScope::unsaid) note_narrow(warp, lanes, each.known);
+    if (foreign && scope == WaitScope::cluster) forget_narrow(warp.block->rank(), each.known);
     if (relaxed)
-      clocks_.acquire_relaxed(warp, lanes, each.known, own ? Scope::cta : Scope::cluster);
+      clocks_.acquire_relaxed(warp, lanes, each.known, foreign ? Scope::cluster : Scope::cta);
     else clocks_.acquire(warp, lanes, each.known);
   }
   if (all.number) clocks_.learn_end(warp, lanes, *all.number, all.phases);
@@ -177,6 +183,98 @@ bool ClusterRaces::knows_by_meeting(const Warp& warp, std::uint32_t lane,
         return true;
   }
   return false;
+}
+
+void ClusterRaces::fence_inits(const Warp& warp) {
+  for (auto& [at, all] : mbarriers_)
+    if (all.made.warp == clocks_.number(warp) && warp.mask >> all.made.lane & 1)
+      all.fenced = {clocks_.number(warp, Actor::init), clocks_.time(warp), all.made.lane};
+  clocks_.fence_inits(warp, warp.mask);
+}
+
+void ClusterRaces::completes_at(const Warp& warp, int lane, const std::byte* mbarrier) {
+  const auto address = address_of(mbarrier);
+  if (!launch_.whole || !address) return;
+  const Phases& all = phases(mbarrier);
+  const auto issuer = static_cast<std::uint32_t>(lane);
+  const Numbers& numbers = clocks_.numbers();
+  const Epoch seen{numbers.as(Actor::fenced_shared, all.made.warp), all.made.time, all.made.lane};
+  if (!all.made.time || clocks_.knows(warp, issuer, seen) ||
+      (all.fenced.time && clocks_.knows(warp, issuer, all.fenced)))
+    return;
+  const RaceSide init{.actor = Actor::init,
+                      .thread = all.made.warp,
+                      .lane = all.made.lane,
+                      .pc = all.made_at,
+                      .writes = true};
+  launch_.reports.add({.kind = Race::Kind::init_unfenced,
+                       .first = init,
+                       .second = side(clocks_.number(warp), warp, issuer),
+                       .rank = static_cast<std::uint32_t>(*address >> rank_shift) - 1,
+                       .address = *address & shared_offset_mask});
+}
+
+// ---- Waits of scope .cta for other blocks.
+
+namespace {
+
+std::uint32_t latest(const LaneTimes& times) {
+  std::uint32_t out = 0;
+  for (std::uint32_t lane = 0; lane < 32; ++lane) out = std::max(out, times[lane]);
+  return out;
+}
+
+}  // namespace
+
+// Before the lanes learn it.
+void ClusterRaces::note_narrow(const Warp& warp, std::uint32_t lanes, const VectorClock& known) {
+  if (!launch_.whole) return;
+  const std::uint32_t own = warp.block->rank();
+  for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)
+    for (const Warp& other : cluster_.block(rank).warps()) {
+      const std::uint32_t of = clocks_.number(other);
+      const LaneTimes* const times = rank == own ? nullptr : known.find(of);
+      const std::uint32_t last = times ? latest(*times) : 0;
+      if (!last || clocks_.all_know(warp, lanes, of, last)) continue;
+      std::uint32_t before = 0;
+      for (std::uint32_t end = last; end - before > 1;) {
+        const std::uint32_t middle = before + (end - before) / 2;
+        (clocks_.all_know(warp, lanes, of, middle) ? before : end) = middle;
+      }
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
+      const Narrow now{before, last, side(clocks_.number(warp), warp, lane)};
+      const auto [found, fresh] = narrow_.try_emplace({own, of}, now);
+      Narrow& all = found->second;
+      if (!fresh && before > all.up_to) all = now;
+      all.up_to = std::max(all.up_to, last);
+    }
+}
+
+void ClusterRaces::forget_narrow(std::uint32_t rank, const VectorClock& known) {
+  for (auto at = narrow_.lower_bound({rank, 0}); at != narrow_.end() && at->first.first == rank;) {
+    Narrow& each = at->second;
+    if (const LaneTimes* times = known.find(at->first.second))
+      each.after = std::max(each.after, times->least());
+    at = each.after < each.up_to ? std::next(at) : narrow_.erase(at);
+  }
+}
+
+const ClusterRaces::Narrow* ClusterRaces::narrow(const Warp& warp, const Past& past) const {
+  if (narrow_.empty()) return nullptr;
+  const auto found = narrow_.find({warp.block->rank(), past.warp});
+  if (found == narrow_.end()) return nullptr;
+  const Narrow& each = found->second;
+  return past.time > each.after && past.time <= each.up_to ? &each : nullptr;
+}
+
+void ClusterRaces::note_use(const Warp& warp, const Past& past, const Place& place) {
+  const Narrow* const found = narrow(warp, past);
+  if (!found) return;
+  Race race = race_with(past, true, place, place.address);
+  race.kind = Race::Kind::narrow_wait;
+  race.second = found->wait;
+  race.use = warp.pc - 1;
+  launch_.reports.add(race);
 }
 
 std::optional<std::pair<std::uint64_t, std::uint64_t>> ClusterRaces::place_of(

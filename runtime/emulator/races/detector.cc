@@ -64,7 +64,11 @@ class ClusterRaces::Judge {
   }
   bool reach(const Past& one, const Past& other) const { return races_.reach(one, other); }
 
-  bool after_write(const Past& past) { return !access_.noncoherent && after_read(past); }
+  bool after_write(const Past& past) {
+    if (access_.noncoherent || !after_read(past)) return false;
+    races_.note_use(warp_, past, place_);
+    return true;
+  }
   bool after_read(const Past& past) {
     if (past.warp == own_ && 1u << past.deed.lane() == lanes_) return true;
     return settled(past) || !lanes_without(past);
@@ -81,7 +85,7 @@ class ClusterRaces::Judge {
     return ordered;
   }
   bool settled(const Past& past, bool wrote) {
-    return !(wrote && access_.noncoherent) && settled(past);
+    return !(wrote && (access_.noncoherent || races_.narrow(warp_, past))) && settled(past);
   }
   bool strangers(std::uint32_t one, std::uint32_t other) const {
     return races_.strangers(one, other);
@@ -278,6 +282,7 @@ void ClusterRaces::start(std::uint32_t cluster) {
   mbarrier_places_.clear();
   locations_.clear();
   maps_.clear();
+  narrow_.clear();
 }
 
 // ---- What all judges ask and say.
@@ -555,6 +560,7 @@ void ClusterRaces::arrive_at_cluster(const Warp& warp, bool relaxed) {
 }
 
 void ClusterRaces::leave_cluster(const Warp& warp, std::uint32_t lanes) {
+  forget_narrow(warp.block->rank(), arrived_);
   clocks_.acquire(warp, lanes, arrived_);
 }
 

@@ -31,7 +31,8 @@
 // and others know of it after they have learnt that from the issuer or the mbarrier.
 //
 // Proxies: the async proxy sees ordinary stores only after a fence.proxy.async between the store
-// and the copy; an ordinary read before an asynchronous write needs order alone. A CTA sees a
+// and the copy; one between an ordinary load and an asynchronous write is asked for by a warning,
+// and so is a fence between mbarrier.init and a copy that completes there. A CTA sees a
 // tensor map that the grid has written after one of its threads executes fence.proxy.tensormap with
 // .acquire of the map's 128 bytes.
 //
@@ -135,6 +136,9 @@ struct StrongAccess {
   bool replaces = false;  // it writes, and does not read what was there
 };
 
+/// The scope that a wait for an mbarrier says; unsaid, it is that of the CTA.
+enum class WaitScope : std::uint8_t { unsaid, cta, cluster };
+
 /// An access of a lane's asynchronous operation, or of a warpgroup's product.
 struct AsyncAccess {
   Epoch who;
@@ -145,6 +149,8 @@ struct AsyncAccess {
   char operand = 0;             // of a product: A or B
   std::uint32_t warps = 0;      // of a product: those of the warpgroup that read there
   bool map = false;             // it is a tensor map
+  bool generic = false;         // not of the async proxy: st.async, red.async
+  std::uint32_t alike = 0;      // lanes that store the same bytes to the same place
 };
 
 /// A tile of wgmma in shared memory.
@@ -195,7 +201,11 @@ class ClusterRaces {
                  bool of_cta);
   void end_phase(const std::byte* mbarrier);
   void waited(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
-              bool of_cta);
+              WaitScope scope);
+  /// fence.mbarrier_init
+  void fence_inits(const Warp& warp);
+  /// A copy, of the async proxy, will complete there.
+  void completes_at(const Warp& warp, int lane, const std::byte* mbarrier);
   void copies_arrive(const Warp& warp, std::uint32_t lane, const std::byte* mbarrier);
   /// Of programs with mbarrier.inval: the executing lanes have come to a collective together.
   void met(const Warp& warp);
@@ -233,6 +243,8 @@ class ClusterRaces {
     std::optional<std::uint32_t> number;  // as an actor
     std::uint32_t phases = 0;             // that have ended
     bool valid = true;
+    Epoch made, fenced;         // mbarrier.init, and the last fence.mbarrier_init behind it
+    std::uint32_t made_at = 0;  // the instruction
     std::vector<Arrivals> arrivals;
   };
   /// The last access of a lane to another block's shared memory, or of its copies to its own.
@@ -245,6 +257,12 @@ class ClusterRaces {
   /// Lanes of a warp at a collective, and the warp's time before it.
   struct Meeting {
     std::uint32_t time = 0, lanes = 0;
+  };
+  /// What a block knows of another one's warp by a wait of scope .cta alone: what that did after
+  /// one time and up to another.
+  struct Narrow {
+    std::uint32_t after = 0, up_to = 0;
+    RaceSide wait;
   };
   class Judge;
   class AsyncJudge;
@@ -299,6 +317,12 @@ class ClusterRaces {
   /// Whether a lane knows of another one that executed a collective with the thread of the access
   /// after it.
   bool knows_by_meeting(const Warp& warp, std::uint32_t lane, const Epoch& epoch) const;
+  /// A wait of scope .cta brings `known`; what is known otherwise.
+  void note_narrow(const Warp& warp, std::uint32_t lanes, const VectorClock& known);
+  void forget_narrow(std::uint32_t rank, const VectorClock& known);
+  const Narrow* narrow(const Warp& warp, const Past& past) const;
+  /// The warp uses what `past`, which is ordered before it, wrote.
+  void note_use(const Warp& warp, const Past& past, const Place& place);
   /// An access to global memory of one of `lanes`, which may have come before the predecessor's.
   void judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,
                          std::uint64_t bytes, const RaceSide& side, bool wide);
@@ -337,6 +361,7 @@ class ClusterRaces {
   Locations locations_;                         // in shared memory: rank << 32 | offset
   // By block and address: what was known when its threads acquired the tensor map.
   std::map<std::pair<std::uint32_t, std::uint64_t>, VectorClock> maps_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Narrow> narrow_;  // by rank, other's number
   std::vector<std::map<std::uint64_t, Outliving>> outliving_;         // of blocks: by who and lane
   std::unordered_map<std::uint32_t, std::vector<Meeting>> meetings_;  // by the number of the warp
   std::vector<std::uint64_t> chunks_;       // of a tile, by page: while it is read

@@ -17,6 +17,18 @@ namespace {
 
 bool is_asynchronous(Actor actor) { return actor != Actor::thread && actor != Actor::init; }
 
+// What a kernel has everywhere if it has it at all: one finding says it.
+bool is_of_kernel(const Race& race) {
+  switch (race.kind) {
+    case Race::Kind::read_unfenced:
+    case Race::Kind::init_unfenced:
+    case Race::Kind::narrow_wait:
+    case Race::Kind::by_every_lane: return true;
+    case Race::Kind::unfinished: return race.first.actor == Actor::bulk_read;
+    default: return false;
+  }
+}
+
 // A loop of compare-and-swap begins with a weak load of the word that others swap.
 bool starts_cas_loop(const LaunchContext& context, const RaceSide& read, const RaceSide& write) {
   const auto is = [&](const RaceSide& side, std::string_view what) {
@@ -63,8 +75,13 @@ const Rule& RaceReports::rule(const Race& race) const {
     case Race::Kind::early: return "memory-race"_rule;
     case Race::Kind::unfenced:
     case Race::Kind::unacquired: return "proxy-fence"_rule;
+    case Race::Kind::read_unfenced: return "proxy-fence-read"_rule;
+    case Race::Kind::init_unfenced: return "mbarrier-init-fence"_rule;
+    case Race::Kind::narrow_wait: return "mbarrier-wait-scope"_rule;
+    case Race::Kind::by_every_lane: return "store-by-every-lane"_rule;
     case Race::Kind::noncoherent: return "memory-race"_rule;
-    case Race::Kind::unfinished: return "asynchronous-race"_rule;
+    case Race::Kind::unfinished:
+      return race.first.actor == Actor::bulk_read ? "store-at-exit"_rule : "asynchronous-race"_rule;
     case Race::Kind::exited: return "memory-fault"_rule;
     case Race::Kind::unwaited: return "wgmma-wait"_rule;
     case Race::Kind::repeated_init: return "repeated-init"_rule;
@@ -90,10 +107,10 @@ RaceReports::Tally* RaceReports::find_tally(const Race& race) {
     return special ? of.kind : Race::Kind::unordered;
   };
   for (Entry& each : entries_) {
-    if (apart(each.race) != apart(race) ||
-        std::minmax(each.race.first.pc, each.race.second.pc) != places)
-      continue;
+    const bool same_places = std::minmax(each.race.first.pc, each.race.second.pc) == places;
+    if (apart(each.race) != apart(race) || (!same_places && !is_of_kernel(race))) continue;
     if (each.rule == &found) return &each.tally;
+    if (!same_places) continue;
     // What lanes that moved together did, others did as well: one cure for all.
     const bool exchanged = each.race.kind == Race::Kind::converged && &found == &"memory-race"_rule;
     if (exchanged) {
@@ -143,6 +160,7 @@ void RaceReports::add(const Race& race) {
   if (count(race.kind, race.first, race.second, race.mbarrier, 1)) return;
   Tally* const of_all = find_tally(race);
   ++of_all->count;
+  ++of_all->places;
   of_all->span = std::max(of_all->span, span(race.first, race.second));
   tallies_[kind_and_place(race.kind, race.first, race.second, race.mbarrier)] = of_all;
 }
@@ -182,8 +200,44 @@ bool RaceReports::apart(const Race& race) const {
          thread(*race.first.thread).block != thread(*race.second.thread).block;
 }
 
+// The same of a copy of a bulk group.
+std::string RaceReports::group_advice(const Race& race, Span span) const {
+  const bool own = race.first.thread == race.second.thread && race.first.lane == race.second.lane,
+             stores = race.second.actor == Actor::bulk_write;
+  if (span == Span::grid && stores)
+    return "both write there, and nothing orders the CTAs of a grid: their tiles overlap; check "
+           "the coordinates and the sizes of the tiles";
+  if (span == Span::grid)
+    return "nothing orders the CTAs of a grid but release and acquire at scope .gpu, behind "
+           "cp.async.bulk.wait_group in the thread that issued the copy: use atomics, or another "
+           "launch";
+  const bool reads = race.first.actor == Actor::bulk_read;
+  const std::string_view state = reads ? "reading" : "writing",
+                         wait = reads ? "cp.async.bulk.wait_group"
+                                      : "cp.async.bulk.wait_group, without .read,";
+  const std::string_view barrier = span == Span::cluster ? "a cluster barrier" : "a barrier";
+  if (own && !race.waited)
+    return fmt::format("the copy may still be {}: its thread has not executed {} for its group",
+                       state, wait);
+  if (!own && stores && !reads)
+    return fmt::format(
+        "two threads' copies write there, and nothing orders them: if their tiles overlap by "
+        "mistake, check the coordinates; if both store the same tile, let one thread issue the "
+        "copy (elect.sync); else insert {} in the first one's thread and {} behind it",
+        wait, barrier);
+  if (race.waited)
+    return fmt::format(
+        "its thread has waited for the copy, but that is not ordered before this access: insert {} "
+        "after cp.async.bulk.wait_group",
+        barrier);
+  return fmt::format(
+      "the copy may still be {}: expected {} for its group in the thread that issued it, and {} "
+      "behind it",
+      state, wait, barrier);
+}
+
 // What would order a copy, a product or an asynchronous store before the second access.
-std::string RaceReports::copy_advice(const Race& race) const {
+std::string RaceReports::copy_advice(const Race& race, Span span) const {
   const bool own = race.first.thread && race.second.thread == race.first.thread;
   switch (race.first.actor) {
     case Actor::cp_async:
@@ -196,15 +250,7 @@ std::string RaceReports::copy_advice(const Race& race) const {
                  : "the copy may still be under way: expected cp.async.wait_group for its group in "
                    "the thread that issued it, and a barrier behind it";
     case Actor::bulk_read:
-      return race.waited ? "its thread has waited for the copy, but that is not ordered before "
-                           "this access: insert a barrier after cp.async.bulk.wait_group"
-                         : "the copy may still be reading: its thread has not executed "
-                           "cp.async.bulk.wait_group for its group";
-    case Actor::bulk_write:
-      return race.waited ? "its thread has waited for the copy, but that is not ordered before "
-                           "this access: insert a barrier after cp.async.bulk.wait_group"
-                         : "the copy may still be writing: its thread has not executed "
-                           "cp.async.bulk.wait_group, without .read, for its group";
+    case Actor::bulk_write: return group_advice(race, span);
     case Actor::product:
       return race.waited ? "the product has completed, but that is not ordered before this access: "
                            "wait for an mbarrier phase at which its warpgroup arrives after "
@@ -240,6 +286,16 @@ std::string RaceReports::advice(const Race& race, Span span) const {
   if (race.kind == Race::Kind::unfenced)
     return "the store need not be visible to the async proxy: insert fence.proxy.async between it "
            "and the following barrier";
+  if (race.kind == Race::Kind::read_unfenced)
+    return "the load comes first, but no fence.proxy.async stands between the two: the manual asks "
+           "for one between accesses of the generic and the async proxy (CUTLASS and older Triton "
+           "leave it out behind loads): insert fence.proxy.async between the load and the barrier "
+           "or arrival that follows it";
+  if (race.kind == Race::Kind::by_every_lane)
+    return fmt::format(
+        "{} lanes of the warp issue the same store, each of the same bytes to the same place: let "
+        "one lane issue it (elect.sync)",
+        race.lanes);
   if (race.kind == Race::Kind::unacquired)
     return "the copy may see the tensor map as it was: expected "
            "fence.proxy.tensormap::generic.acquire of its 128 bytes in this CTA in between";
@@ -248,11 +304,12 @@ std::string RaceReports::advice(const Race& race, Span span) const {
            "ISA 8.7.1): make them of one size";
   if (race.kind == Race::Kind::noncoherent)
     return "ld.global.nc requires that no thread writes there during the kernel: leave out .nc";
-  if (is_asynchronous(race.first.actor)) return copy_advice(race);
+  if (is_asynchronous(race.first.actor)) return copy_advice(race, span);
   if (!race.first.writes && race.second.writes && is_asynchronous(race.second.actor) &&
       span <= Span::block)
     return early_load_advice(race, span == Span::warp);
-  if (is_asynchronous(race.second.actor) && race.second.actor != Actor::cp_async)
+  if (is_asynchronous(race.second.actor) && race.second.actor != Actor::cp_async &&
+      span != Span::grid)
     return race.first.writes
                ? "the store is not ordered before it: insert fence.proxy.async and a barrier, or a "
                  "wait for an mbarrier phase at which that thread arrives, in between"
@@ -274,8 +331,55 @@ std::string RaceReports::early_text(const Race& race) const {
       race.first.writes ? "written" : "read", context_.predecessor->text(race.first.pc));
 }
 
+std::string RaceReports::exit_text(const Race& race) const {
+  const std::string begin =
+      fmt::format("{} is {} by {}, and its CTA may have exited by then; ", memory_text(race),
+                  race.first.writes ? "written" : "read", side_text(race.first, apart(race)));
+  if (race.first.actor != Actor::bulk_read) return begin + copy_advice(race, Span::warp);
+  return begin +
+         "the manual asks for a wait: execute cp.async.bulk.commit_group and "
+         "cp.async.bulk.wait_group.read 0 in that thread before it exits";
+}
+
+std::string RaceReports::init_text(const Race& race) const {
+  const bool blocks = apart(race);
+  return fmt::format(
+      "the mbarrier {}, set up by {}, hears of the bytes of {}; between the two stands neither "
+      "fence.mbarrier_init nor fence.proxy.async, and the async proxy need not see the "
+      "initialization: insert fence.mbarrier_init.release.cluster behind mbarrier.init (the manual "
+      "asks for a fence between the generic and the async proxy, Triton leaves it out)",
+      memory_text(race), side_text(race.first, blocks), side_text(race.second, blocks));
+}
+
+std::string RaceReports::narrow_text(const Race& race) const {
+  return fmt::format(
+      "{} is written by {} and used by {} on {} behind {}, whose scope is .cta where it says none: "
+      "the manual lets it see what threads of its own CTA did alone; expected .acquire.cluster",
+      memory_text(race), side_text(race.first, true), opcode(context_, race.use),
+      line_text(context_, race.use), side_text(race.second, true));
+}
+
+std::string RaceReports::mbarrier_text(const Race& race) const {
+  const bool blocks = apart(race);
+  const std::string memory = memory_text(race), first = side_text(race.first, blocks),
+                    second = side_text(race.second, blocks);
+  const char* const barrier =
+      blocks ? "barrier.cluster.arrive and barrier.cluster.wait" : "bar.sync";
+  if (race.first.actor == Actor::init)
+    return fmt::format(
+        "use before initialization: the mbarrier {}, set up by {}, is used by {} "
+        "without ordering; insert {}{} in between",
+        memory, first, second, blocks ? "fence.mbarrier_init, " : "", barrier);
+  return fmt::format(
+      "the mbarrier {} is used by {} and set up or invalidated by {} without "
+      "ordering; insert {} in between",
+      memory, first, second, barrier);
+}
+
 std::string RaceReports::race_text(const Race& race, Span span) const {
   if (race.kind == Race::Kind::early) return early_text(race);
+  if (race.kind == Race::Kind::init_unfenced) return init_text(race);
+  if (race.kind == Race::Kind::narrow_wait) return narrow_text(race);
   if (race.kind == Race::Kind::unwaited)
     return fmt::format(
         "{} is not waited for: no wgmma.commit_group and wgmma.wait_group cover it before its "
@@ -289,9 +393,7 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
         "{} of CTA rank {} is accessed by {}, and that CTA may have exited: insert "
         "barrier.cluster.arrive and barrier.cluster.wait before its end",
         memory, race.rank, side_text(race.first, true));
-  if (race.kind == Race::Kind::unfinished)
-    return fmt::format("{} is {} by {}, and its CTA may have exited by then; {}", memory,
-                       race.first.writes ? "written" : "read", first, copy_advice(race));
+  if (race.kind == Race::Kind::unfinished) return exit_text(race);
   if (&rule(race) == &"converged-exchange"_rule)
     return fmt::format(
         "lanes of a warp exchange values without bar.warp.sync: {} is {} by {} and {} by {}; they "
@@ -304,19 +406,7 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
         "several lanes set up the mbarrier {} by {} on {}, all with the same count: elect one lane "
         "for it",
         memory, opcode(context_, race.second.pc), line_text(context_, race.second.pc));
-  if (&rule(race) == &"mbarrier"_rule) {
-    const char* const barrier =
-        blocks ? "barrier.cluster.arrive and barrier.cluster.wait" : "bar.sync";
-    if (race.first.actor == Actor::init)
-      return fmt::format(
-          "use before initialization: the mbarrier {}, set up by {}, is used by {} "
-          "without ordering; insert {}{} in between",
-          memory, first, second, blocks ? "fence.mbarrier_init, " : "", barrier);
-    return fmt::format(
-        "the mbarrier {} is used by {} and set up or invalidated by {} without "
-        "ordering; insert {} in between",
-        memory, first, second, barrier);
-  }
+  if (&rule(race) == &"mbarrier"_rule) return mbarrier_text(race);
   const bool plain = race.kind == Race::Kind::unordered || race.kind == Race::Kind::converged;
   const char* const head = race.kind == Race::Kind::same_value
                                ? "race of stores of the same value: "
@@ -331,8 +421,11 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
 
 std::string RaceReports::text(const Entry& entry) const {
   std::string text = race_text(entry.race, entry.tally.span);
-  if (entry.tally.count > 1)
-    text += fmt::format(" ({} more such pairs of accesses)", entry.tally.count - 1);
+  const auto& [count, places, span] = entry.tally;
+  if (count > 1 && is_of_kernel(entry.race) && places > 1)
+    text += fmt::format(" ({} more such pairs of accesses, and {} more of instructions)", count - 1,
+                        places - 1);
+  else if (count > 1) text += fmt::format(" ({} more such pairs of accesses)", count - 1);
   if (is_dead(entry))
     text += "; what it reads is not used: it reaches no output, branch, address or barrier";
   return text;
@@ -369,6 +462,8 @@ std::vector<Finding> RaceReports::findings() const {
         fmt::format("; {} more races between other instructions are left out", left_out_.count);
     out.back().level = Level::Error;
   }
+  std::ranges::stable_partition(out,
+                                [](const Finding& each) { return !detail::only_warns(each.id); });
   return out;
 }
 

@@ -35,6 +35,10 @@ struct Race {
     same_value,     // unordered, but both write the same
     mixed,          // both are strong, but to elements of different sizes
     unfenced,       // ordered, but the async proxy need not see the store
+    read_unfenced,  // the same of a load in front of an asynchronous write
+    init_unfenced,  // first is mbarrier.init, second a copy that completes there
+    narrow_wait,    // second waits at scope .cta for what first, of another CTA, wrote
+    by_every_lane,  // lanes of a warp store the same bytes to the same place
     unacquired,     // the same of a tensor map
     noncoherent,    // ld.global.nc of what the grid writes
     unfinished,     // first is a copy, and its block may have exited by then
@@ -51,6 +55,8 @@ struct Race {
   bool waited = false;        // first is asynchronous, and was waited for
   bool mbarrier = false;      // second uses an mbarrier there
   char operand = 0;           // second is a product, and that its operand
+  std::uint32_t lanes = 1;    // that issue the same store
+  std::uint32_t use = 0;      // narrow_wait: the instruction that uses what was written
   // Where first completes, and in which phase.
   std::uint64_t completes_at = 0;
   std::uint32_t phase = 0;
@@ -64,7 +70,8 @@ class RaceReports {
   /// Counts so many more of a kind and place that is known; false: it is not, add() them.
   bool count(Race::Kind kind, const RaceSide& first, const RaceSide& second, bool mbarrier,
              int races);
-  /// In the order in which they were found; of very many the first ones.
+  /// Errors before what only warns, each in the order in which they were found; of very many the
+  /// first ones.
   std::vector<Finding> findings() const;
   /// Whether it is between ordinary accesses.
   bool is_ordinary(const Race& race) const;
@@ -74,7 +81,8 @@ class RaceReports {
   enum class Span : std::uint8_t { warp, block, cluster, grid };
   struct Tally {
     std::uint64_t count = 0;
-    Span span = Span::warp;  // the widest
+    std::uint32_t places = 0;  // pairs of instructions
+    Span span = Span::warp;    // the widest
   };
   struct Entry {
     const Rule* rule;
@@ -97,11 +105,16 @@ class RaceReports {
   std::string text(const Entry& entry) const;
   std::string race_text(const Race& race, Span span) const;
   std::string early_text(const Race& race) const;
+  std::string exit_text(const Race& race) const;
+  std::string mbarrier_text(const Race& race) const;
+  std::string init_text(const Race& race) const;
+  std::string narrow_text(const Race& race) const;
   std::string side_text(const RaceSide& side, bool with_block) const;
   std::string memory_text(const Race& race) const;
   static std::string barrier_advice(Span span);
   std::string advice(const Race& race, Span span) const;
-  std::string copy_advice(const Race& race) const;
+  std::string copy_advice(const Race& race, Span span) const;
+  std::string group_advice(const Race& race, Span span) const;
 
   const LaunchContext& context_;
   Numbers numbers_;
