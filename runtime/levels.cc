@@ -32,6 +32,7 @@ class SecondLook {
     options_.exploration = std::make_shared<detail::Exploration>();
     if (asked) options_.exploration->deadline = asked->deadline;
     compares_ = asked && asked->equal_stores;
+    proves_ = asked && asked->proves;
     // Other values may make a loop go on: what takes several times as long is another outcome.
     options_.max_steps =
         std::min(options_.max_steps, 4 * outcome.report.warp_instructions + 100'000);
@@ -39,7 +40,7 @@ class SecondLook {
 
   void operator()() {
     if (!compares_ && has("same-value-race"_rule, Level::Warning)) look_at_equal_stores();
-    if (has("memory-race"_rule) && !outcome_.trial->reads.empty()) look_at_races();
+    if (!proves_ && has("memory-race"_rule) && !outcome_.trial->reads.empty()) look_at_races();
     if (has("uninitialized-read"_rule)) look_at_values();
   }
 
@@ -173,6 +174,7 @@ class SecondLook {
   Outcome& outcome_;
   Clock::time_point began_;
   bool compares_ = false;  // stores of equal values were compared already
+  bool proves_ = false;    // the question is whether there are races at all
 };
 
 }  // namespace
