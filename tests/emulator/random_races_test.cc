@@ -188,8 +188,14 @@ TEST(RandomRaces, AsASlowDetectorSays) {
     const KernelRun run =
         run_body(program.text(), {.grid = {1}, .block = {threads}}, 64, options, shared);
     ASSERT_EQ(run.complaint, "") << program.text();
-    const auto race = std::ranges::find_if(
-        run.findings, [](const Finding& each) { return each.id.ends_with("-race"); });
+    const auto race = std::ranges::find_if(run.findings, [](const Finding& each) {
+      // What lanes exchange by volatile accesses is no race.
+      const auto has = [&](const char* text) {
+        return each.message.find(text) != each.message.npos;
+      };
+      if (each.id == "converged-exchange") return !has("ld.volatile") || !has("st.volatile");
+      return each.id.ends_with("-race");
+    });
     EXPECT_EQ(race == run.findings.end(), program.racing().empty())
         << "seed " << seed << '\n'
         << kernel_text(program.text(), shared) << (race == run.findings.end() ? "" : race->message);
