@@ -50,7 +50,7 @@ void copy_lanes(Warp& warp, std::uint32_t to, std::uint32_t from, std::uint32_t 
 }
 
 // The running group's ops up to `limit`, until one leaves or the slice is over. Gives how many its
-// lanes did. `polls` hears of those that may find what they found before.
+// lanes did. `polls` hears of strong accesses.
 template <bool heard>
 std::uint64_t run_ops(Warp& warp, std::uint32_t limit, Polls* polls = nullptr) {
   const Op* ops = warp.program->ops.data();
@@ -66,10 +66,10 @@ std::uint64_t run_ops(Warp& warp, std::uint32_t limit, Polls* polls = nullptr) {
     else if (warp.mask) lane_count += static_cast<std::uint64_t>(std::popcount(warp.mask));
     else continue;
     if constexpr (heard) {
-      const bool poll = polls->bytes(warp.pc - 1) != 0;
-      if (poll) polls->before(warp, op);
+      const bool strong = polls->strong(warp.pc - 1);
+      if (strong) polls->before(warp, op);
       op.run(warp, op);
-      if (poll) polls->after(warp);
+      if (strong) polls->after(warp);
     } else {
       op.run(warp, op);
     }

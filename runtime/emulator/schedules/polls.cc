@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/schedules/retry.h"
@@ -16,11 +17,20 @@ using isa::operator""_q;
 
 constexpr std::uint64_t longest_loop = 256;  // ops; work in between is no wait
 
-bool is_poll(const isa::Spelling& spelling) {
-  constexpr isa::QualifierSet strong = "volatile mmio relaxed acquire acq_rel cv";
-  if (spelling.opcode == Opcode::atom) return true;
-  return spelling.opcode == Opcode::ld && !(spelling.words & strong).empty();
+constexpr std::uint8_t only_writes = 0xFF;
+
+bool is_strong(const isa::Spelling& spelling) {
+  constexpr isa::QualifierSet strong = "volatile mmio relaxed acquire release acq_rel cv";
+  switch (spelling.opcode) {
+    case Opcode::atom:
+    case Opcode::red: return true;
+    case Opcode::ld:
+    case Opcode::st: return !(spelling.words & strong).empty();
+    default: return false;
+  }
 }
+
+bool reads(Opcode opcode) { return opcode == Opcode::ld || opcode == Opcode::atom; }
 
 }  // namespace
 
@@ -31,21 +41,24 @@ std::uint64_t agent_of(std::uint64_t cluster, const Warp& warp, std::uint32_t la
 }
 
 Polls::Polls(const LaunchContext& context)
-    : context_(context), bytes_(context.program.ops.size(), 0) {
-  for (std::uint32_t pc = 0; pc < bytes_.size(); ++pc) {
+    : context_(context), strong_(context.program.ops.size(), 0) {
+  for (std::uint32_t pc = 0; pc < strong_.size(); ++pc) {
     const ptx::Instruction* const here = instruction_at(context, pc);
     // Of the ops of an instruction the last one accesses memory.
-    if (!here || (pc + 1 < bytes_.size() && instruction_at(context, pc + 1) == here)) continue;
+    if (!here || (pc + 1 < strong_.size() && instruction_at(context, pc + 1) == here)) continue;
     const isa::Spelling& spelling = context.module.spelling(*here);
-    if (is_poll(spelling))
-      bytes_[pc] = static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
+    if (is_strong(spelling))
+      strong_[pc] = reads(spelling.opcode)
+                        ? static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8))
+                        : only_writes;
   }
 }
 
 void Polls::begin_turn(std::uint64_t agent) {
   cluster_ = agent >> 32;
   ++turn_;
-  spun_ = false;
+  cut_ = std::exchange(next_cut_, 0);
+  spun_ = was_cut_ = false;
 }
 
 std::uint64_t Polls::hash(const std::vector<const std::byte*>& words, std::uint32_t bytes) {
@@ -66,18 +79,22 @@ std::uint64_t Polls::hash(const std::vector<const std::byte*>& words, std::uint3
 void Polls::before(Warp& warp, const Op& op) {
   words_.clear();
   Access access;
-  const std::uint32_t bytes = bytes_[warp.pc - 1];
-  if (!resolve(warp, op, bytes, access)) return;
+  const std::uint32_t bytes = strong_[warp.pc - 1];
+  if (bytes == only_writes || !resolve(warp, op, bytes, access)) return;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) words_.push_back(access.at[std::countr_zero(m)]);
   found_ = hash(words_, bytes);
 }
 
 void Polls::after(Warp& warp) {
+  if (cut_ > 0 && --cut_ == 0) {
+    was_cut_ = true;
+    warp.yield();
+  }
   if (words_.empty() || warp.block->stopped()) return;
   const std::uint32_t pc = warp.pc - 1;
   const std::uint32_t lanes = warp.group ? warp.group : warp.mask;
   Waits& waits = waits_[cluster_][agent_of(cluster_, warp, lanes)];
-  if (hash(words_, bytes_[pc]) != found_) return waits.clear();  // it did something
+  if (hash(words_, strong_[pc]) != found_) return waits.clear();  // it did something
   auto last = std::ranges::find(waits, pc, &Poll::pc);
   if (last == waits.end()) last = waits.insert(last, Poll{.pc = pc});
   const bool same = last->turn && last->value == found_ && last->words == words_ &&
@@ -105,7 +122,7 @@ bool Polls::changed(std::uint64_t agent) const {
   if (!all) return true;
   const std::uint64_t turn = std::ranges::max(*all, {}, &Poll::turn).turn;
   return std::ranges::any_of(*all, [&](const Poll& each) {
-    return each.turn == turn && hash(each.words, bytes_[each.pc]) != each.value;
+    return each.turn == turn && hash(each.words, strong_[each.pc]) != each.value;
   });
 }
 

@@ -24,14 +24,18 @@ class Polls {
 
   /// A turn of that agent, or of others of its cluster, begins.
   void begin_turn(std::uint64_t agent);
-  /// How many bytes the op reads that others write; 0: it is no poll.
-  std::uint32_t bytes(std::uint32_t pc) const { return bytes_[pc]; }
-  /// Right before and right after an op that is one.
+  /// The next turn ends after so many strong accesses; 0: it does not.
+  void cut(std::uint32_t accesses) { next_cut_ = accesses; }
+  /// Whether the op accesses memory that others access, and says so.
+  bool strong(std::uint32_t pc) const { return strong_[pc] != 0; }
+  /// Right before and right after an op that does.
   void before(Warp& warp, const Op& op);
   void after(Warp& warp);
 
   /// Whether lanes of the turn found what they had found before.
   bool spun() const { return spun_; }
+  /// Whether the turn was cut.
+  bool was_cut() const { return was_cut_; }
   /// Whether a word that the agent spins for is not as it found it.
   bool changed(std::uint64_t agent) const;
   /// Whether its loop leaves everything as it is.
@@ -54,10 +58,11 @@ class Polls {
   static std::uint64_t hash(const std::vector<const std::byte*>& words, std::uint32_t bytes);
 
   const LaunchContext& context_;
-  std::vector<std::uint8_t> bytes_;                                                    // by op
+  std::vector<std::uint8_t> strong_;  // by op: the bytes that it reads; 0: it is not strong
   std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, Waits>> waits_;  // by cluster
   std::uint64_t cluster_ = 0, turn_ = 0;
-  bool spun_ = false;
+  std::uint32_t next_cut_ = 0, cut_ = 0;
+  bool spun_ = false, was_cut_ = false;
   std::vector<const std::byte*> words_;  // of the op that is going on; none: it is at a bad address
   std::uint64_t found_ = 0;
 };

@@ -46,7 +46,7 @@ class Schedule {
 
   /// Whether lanes that wait look again once in a while, for what else they may do.
   virtual bool polls() const { return true; }
-  /// What hears of strong reads; null: nobody.
+  /// What hears of strong accesses; null: nobody.
   virtual Polls* heard() { return nullptr; }
 
   /// What can go on in a cluster from now on: none of them waits. Its last turn, if there was one,

@@ -33,6 +33,8 @@ Seeded::Seeded(std::uint64_t seed) : seed_(seed), state_(mix(seed)) {
   lateness_ = latenesses[draw(3)];
   constexpr std::uint32_t rests[] = {0, 4, 10};
   longest_rest_ = rests[draw(3)];
+  constexpr std::uint32_t runs[] = {0, 2, 8};
+  longest_run_ = runs[draw(3)];
 }
 
 void Seeded::begin(const LaunchContext& context) {
@@ -80,6 +82,7 @@ void Seeded::arrive(std::uint64_t agent, State& state) {
 // It could go on with what its turn has left.
 void Seeded::take_up(std::uint64_t agent, State& state, std::uint64_t instructions) {
   if (state.spins || is_operation(agent)) return arrive(agent, state);
+  if (polls_->was_cut() && draw(2) == 0) return put(active_, agent, state, 1 + draw(pause));
   if (alike_) return put(active_, agent, state, 1 + draw(std::uint64_t{1} << shortest_turns));
   std::uint64_t delay = instructions << 2 * state.slowness;
   if (draw(8) == 0) {
@@ -139,6 +142,8 @@ Schedule::Choice Seeded::turn(std::uint64_t agent, State& state, std::uint32_t i
   remove(agent, state);
   last_ = agent;
   running_ = true;
+  if (longest_run_ && !state.passed)
+    polls_->cut(1 + static_cast<std::uint32_t>(draw(longest_run_)));
   return {.agent = agent, .instructions = instructions};
 }
 

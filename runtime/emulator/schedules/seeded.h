@@ -5,8 +5,9 @@
 // one is due, and the earliest has it. Half of the seeds let every agent have its turns alike, for
 // 1 to 1024 instructions each. Under the others some agents are slow, up to 64 times, and each may
 // become fast, slow or pause after any turn, so that some run far ahead (after the probabilistic
-// concurrency testing of Burckhardt and others, 2010). Of the asynchronous operations none, some or
-// all are put off until no lane can go on without them.
+// concurrency testing of Burckhardt and others, 2010). Some seeds also end turns right after strong
+// accesses. Of the asynchronous operations none, some or all are put off until no lane can go on
+// without them.
 //
 // So no agent waits for ever: while it does, the others run a bounded number of instructions. Lanes
 // that spin (polls.h) have their turns ever later, and are passed over as long as what they read
@@ -71,7 +72,8 @@ class Seeded final : public Schedule {
   const std::uint64_t seed_;
   std::uint64_t state_;
   bool alike_ = false;
-  std::uint64_t lateness_ = 0;  // of 4 operations so many are put off
+  std::uint32_t longest_run_ = 0;  // of strong accesses in a turn; 0: any number
+  std::uint64_t lateness_ = 0;     // of 4 operations so many are put off
   std::uint32_t longest_rest_ = 0;
   std::unique_ptr<Polls> polls_;
   std::unordered_map<std::uint64_t, Offered> clusters_;
