@@ -239,6 +239,7 @@ class Reader : private detail::ManifestParams {
     if (const Json* fill = find(param, "fill")) {
       if (file) report(path + ".fill", "requires bytes, found a file");
       buffer.fill = static_cast<std::uint8_t>(whole(*fill, path + ".fill", 0, 255).value_or(0));
+      buffer.filled = true;
     }
     if (find(param, "uninitialized")) {
       if (file || find(param, "fill"))

@@ -41,6 +41,8 @@ TEST_F(ManifestTest, ReadsEverything) {
   EXPECT_EQ(read->params[0].buffer->contents[0], std::byte{7});
   EXPECT_EQ((*read->params[0].buffer->expect)[0], std::byte{0});
   EXPECT_EQ(read->params[1].buffer->fill, 255);
+  EXPECT_TRUE(read->params[1].buffer->filled);
+  EXPECT_FALSE(read->params[0].buffer->filled);
   EXPECT_FALSE(read->params[1].buffer->expect);
   const auto scalar = [&]<typename T>(std::size_t i, T value) {
     ASSERT_EQ(read->params[i].scalar.size(), sizeof(T));
