@@ -73,6 +73,16 @@ TEST(Field, HasMultiplicativeRoots) {
   EXPECT_TRUE(square == x.p || square == (-x).p);
 }
 
+TEST(Field, RootsOfSquaresAreMagnitudes) {
+  for (std::uint64_t key = 0; key < 50; ++key) {
+    const Number x = variable(key, key % 2 ? 3 : -3), y = variable(key + 1000, 5);
+    const Number magnitude = x.real < 0 ? -x : x;
+    EXPECT_EQ(square_root(x * x).p, magnitude.p);
+    EXPECT_EQ(square_root(x * x).q, magnitude.q);
+    EXPECT_EQ(square_root(x * x * y * y).p, (magnitude * y).p);
+  }
+}
+
 TEST(Values, FollowArithmetic) {
   Values values;
   const Ref a = values.input(1, 0.5, Type::f32), b = values.input(2, -2, Type::f32),

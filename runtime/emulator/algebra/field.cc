@@ -49,11 +49,13 @@ Number exp2(const Number& a) {
 
 Number uninterpreted(std::uint64_t name, const Number& a, double real) {
   const std::uint64_t key = mix(name, mix(a.p, a.q));
-  return variable(key, real);
+  return {spread(key, 0, FieldP::prime), spread(key, 1, FieldQ::prime), real};
 }
 
 Number variable(std::uint64_t key, double real) {
-  return {spread(key, 0, FieldP::prime), spread(key, 1, FieldQ::prime), real};
+  const bool positive = !std::signbit(real);
+  return {FieldP::signed_as(spread(key, 0, FieldP::prime), positive),
+          FieldQ::signed_as(spread(key, 1, FieldQ::prime), positive), real};
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -42,6 +42,10 @@ struct PrimeField {
   }
   /// The inverse; 0 for 0.
   static constexpr std::uint64_t invert(std::uint64_t a) { return raise(a, prime - 2); }
+  /// Of a and -a the one that is a square, if `square`, else the other one.
+  static constexpr std::uint64_t signed_as(std::uint64_t a, bool square) {
+    return (raise(a, (prime - 1) / 2) == 1) == square ? a : negate(a);
+  }
   /// Of r and -r with r * r = a or -a the one that is a square: root(a b) = root(a) root(b).
   static constexpr std::uint64_t root(std::uint64_t a) { return raise(a, (prime + 1) / 4); }
   static constexpr std::uint64_t of(std::int64_t value) {
@@ -90,7 +94,8 @@ Number exp2(const Number& a);
 /// A function of which nothing is known but that equal arguments give equal results: `name` tells
 /// functions apart, `real` is its result.
 Number uninterpreted(std::uint64_t name, const Number& a, double real);
-/// Random images, the same for the same key, for a variable whose value is `real`.
+/// Random images, the same for the same key, for a variable whose value is `real`. They are squares
+/// where that is positive, so that the root of x * x is the image of |x|.
 Number variable(std::uint64_t key, double real);
 
 /// A good hash of both.
