@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -56,6 +59,8 @@ void Algebra::add_input(std::uint64_t key, std::uint64_t address, std::size_t by
       {.key = key, .address = address, .bytes = bytes, .exact = exact, .first = first});
   uses_.resize(first + bytes);
   types_.resize(first + bytes);
+  hints_.resize(first + bytes);
+  widths_.resize(first + bytes);
   elements_.resize(first + bytes);
 }
 
@@ -149,6 +154,8 @@ Ref Algebra::read(Warp* warp, const Tag* tags, const void* at, Type wanted) {
   const bool fits = held == type || held == Type::none || (shift && type == Type::bf16);
   if (!fits)
     return undecided(warp, fmt::format("reads a value of {} as one of {}", name(held), name(type)));
+  if (info(type).floating && values.plain(ref) && !std::isfinite(decode_element(type, bits)))
+    ++overflows;
   return ref;
 }
 
@@ -165,7 +172,55 @@ bool Algebra::take_bits(const Tag* tags, std::size_t bytes, InputUse use) {
     if (is_input(tags[i])) uses_[input_byte(tags[i])] |= use;
     else if (tags[i] && !values[ref_of(tags[i])].constant) good = false;
   }
+  for (std::size_t i = 0, run = 1; i < bytes; i += run, run = 1) {
+    if (!is_input(tags[i])) continue;
+    while (i + run < bytes && tags[i + run] == input_tag(input_byte(tags[i]) + run)) ++run;
+    narrow(input_byte(tags[i]), run);
+  }
   return good;
+}
+
+// Integers are no wider than the smallest word that is read of them.
+void Algebra::narrow(std::uint32_t byte, std::size_t bytes) {
+  const auto width = static_cast<std::uint8_t>(std::min<std::size_t>(std::bit_floor(bytes), 8));
+  for (std::size_t i = 0; i < bytes; ++i) {
+    std::uint8_t& known = widths_[byte + i];
+    known = known ? std::min(known, width) : width;
+  }
+}
+
+void Algebra::load(const Tag* tags, std::size_t bytes, Type type, bool signal) {
+  if (!is_input(tags[0])) return;
+  const std::uint32_t first = input_byte(tags[0]);
+  for (std::size_t i = 1; i < bytes; ++i)
+    if (tags[i] != input_tag(first + static_cast<std::uint32_t>(i))) return;
+  const bool floating = info(type).floating;
+  if (floating) hints_[first] = type;
+  else narrow(first, bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    uses_[first + i] |= loaded | (signal && !floating ? as_signal : 0);
+}
+
+void Algebra::compare(const Tag* tags, std::size_t bytes, Type type) {
+  const Type element = type == Type::f16x2    ? Type::f16
+                       : type == Type::bf16x2 ? Type::bf16
+                                              : plain_type(type);
+  const auto size = static_cast<std::size_t>(tartan::bits(element)) / 8;
+  for (std::size_t i = 0; i + size <= bytes; i += size) {
+    if (!is_input(tags[i])) continue;
+    if (info(element).floating) hints_[input_byte(tags[i])] = element;
+    else narrow(input_byte(tags[i]), size);
+  }
+}
+
+void Algebra::decide(const Warp& warp, const isa::Spelling& spelling, std::uint8_t side) {
+  values.steered = true;
+  Decision& decision = decisions_[&warp.program->ops[warp.pc - 1]];
+  if (!decision.sides) {
+    decision.line = warp.block->line(warp.pc - 1);
+    decision.instruction = spelling.text;
+  }
+  decision.sides |= side;
 }
 
 Ref Algebra::undecided(Warp* warp, std::string text) {

@@ -19,10 +19,20 @@ Ref element(Warp& warp, const LaneBytes& bytes, Type type, std::size_t k) {
   return active_algebra->read(&warp, bytes.tags + at, bytes.bits + at, type);
 }
 
-Ref clamp(Values& values, const isa::Spelling& spelling, Ref x) {
+// The greater or lesser one, which the algebra is told of.
+Ref choose(Warp& warp, const isa::Spelling& spelling, Ref a, Ref b, bool greatest) {
+  Values& values = active_algebra->values;
+  const Ref out = values.extremum(a, b, greatest);
+  if (values.choice(a, b))
+    active_algebra->decide(warp, spelling, out == a ? Decision::first : Decision::other);
+  return out;
+}
+
+Ref clamp(Warp& warp, const isa::Spelling& spelling, Ref x) {
   if (!spelling.has("sat"_q) && !spelling.has("relu"_q)) return x;
-  x = values.extremum(x, values.zero(), true);
-  return spelling.has("sat"_q) ? values.extremum(x, values.constant(1.0), false) : x;
+  Values& values = active_algebra->values;
+  x = choose(warp, spelling, x, values.zero(), true);
+  return spelling.has("sat"_q) ? choose(warp, spelling, x, values.constant(1.0), false) : x;
 }
 
 Ref evaluate(Warp& warp, const Lift& lift, const Ref* x, std::size_t count) {
@@ -30,7 +40,7 @@ Ref evaluate(Warp& warp, const Lift& lift, const Ref* x, std::size_t count) {
   const isa::Spelling& spelling = *lift.spelling;
   const auto least = [&](bool greatest) {
     Ref out = x[0];
-    for (std::size_t i = 1; i < count; ++i) out = values.extremum(out, x[i], greatest);
+    for (std::size_t i = 1; i < count; ++i) out = choose(warp, spelling, out, x[i], greatest);
     return out;
   };
   switch (spelling.opcode) {
@@ -58,6 +68,7 @@ Ref evaluate(Warp& warp, const Lift& lift, const Ref* x, std::size_t count) {
     case Opcode::copysign: {
       const Ref magnitude = values.apply(Function::magnitude, x[1]);
       const bool negative = std::signbit(values[x[0]].number.real);
+      values.steered |= !values[x[0]].constant;
       return negative ? values.apply(Function::negate, magnitude) : magnitude;
     }
     default: break;
@@ -83,7 +94,7 @@ bool compute_values(Warp& warp, const Op&, const Lift& lift) {
         x[s] = element(warp, sources[s], last ? lift.to : lift.from, k);
       }
       const Ref made = evaluate(warp, lift, x, count);
-      algebra.write(out.tags + k * size, clamp(algebra.values, *lift.spelling, made), lift.to);
+      algebra.write(out.tags + k * size, clamp(warp, *lift.spelling, made), lift.to);
     }
     out.write(warp, lift.d[0], lane);
   }
@@ -137,12 +148,31 @@ bool convert_values(Warp& warp, const Op&, const Lift& lift) {
       Ref x = integers ? integer_element(warp, from, lift.from)
                        : element(warp, from, lift.from, apart ? 0 : k);
       if (whole && !integers) x = round_whole(warp, spelling, x);
-      algebra.write(out.tags + k * size, clamp(algebra.values, spelling, x), lift.to);
+      algebra.write(out.tags + k * size, clamp(warp, spelling, x), lift.to);
     }
     out.write(warp, lift.d[0], lane);
   }
   return true;
 }
+
+namespace {
+
+// A minimum or maximum of two words.
+void decide_words(Warp& warp, const Lift& lift, const LaneBytes* sources) {
+  const isa::Spelling& spelling = *lift.spelling;
+  const bool least = spelling.opcode == Opcode::min;
+  if (!least && spelling.opcode != Opcode::max) return;
+  if (!depends(sources[0], 4) && !depends(sources[1], 4)) return;
+  const auto x = static_cast<std::uint32_t>(sources[0].word()),
+             y = static_cast<std::uint32_t>(sources[1].word());
+  if (x == y) return;
+  const bool lower = info(spelling.type(0)).is_signed
+                         ? static_cast<std::int32_t>(x) < static_cast<std::int32_t>(y)
+                         : x < y;
+  active_algebra->decide(warp, spelling, lower == least ? Decision::first : Decision::other);
+}
+
+}  // namespace
 
 // 32-bit integers that matrix products gave.
 bool compute_integers(Warp& warp, const Op& op, const Lift& lift) {
@@ -165,6 +195,7 @@ bool compute_integers(Warp& warp, const Op& op, const Lift& lift) {
       usable &= is_integer(sources[s]) || !is_valued(sources[s].tags[0]);
     }
     if (!valued || !usable) {
+      if (count == 2) decide_words(warp, lift, sources);
       warp.mask = std::uint32_t{1} << lane;
       compute_bits(warp, op, lift);
       warp.mask = all;

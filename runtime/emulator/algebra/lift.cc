@@ -122,6 +122,7 @@ Step step_of(Lift& lift) {
     case Opcode::mov: return move_words;
     case Opcode::selp: return select;
     case Opcode::slct: return select_by_sign;
+    case Opcode::setp: return compare_words;
     case Opcode::shfl: return shuffle_lanes;
     case Opcode::prmt: return permute_bytes;
     case Opcode::shl:
@@ -177,8 +178,7 @@ bool lifts_itself(Opcode opcode) {
     case Opcode::mma:
     case Opcode::wgmma:
     case Opcode::cp_async:
-    case Opcode::call:
-    case Opcode::setp: return true;
+    case Opcode::call: return true;
     default: return false;
   }
 }
@@ -227,16 +227,30 @@ bool forget(Warp& warp, const Op&, const Lift& lift) {
   return true;
 }
 
+namespace {
+
+// What takes words apart, whose elements are smaller than they are.
+bool takes_fields(Opcode opcode) {
+  constexpr Opcode all[] = {Opcode::and_, Opcode::or_,  Opcode::xor_, Opcode::lop3,
+                            Opcode::shr,  Opcode::shf,  Opcode::bfe,  Opcode::bfi,
+                            Opcode::prmt, Opcode::dp4a, Opcode::dp2a};
+  return std::ranges::find(all, opcode) != std::end(all);
+}
+
+}  // namespace
+
 bool compute_bits(Warp& warp, const Op& op, const Lift& lift) {
   if (!tagged(warp, lift.s)) return forget(warp, op, lift);
   Algebra& algebra = *active_algebra;
+  const bool fields = takes_fields(lift.spelling->opcode);
+  const auto use = static_cast<InputUse>(fields ? by_bits | as_fields : by_bits);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     bool good = true;
     Ref why = 0;
     for (const LiftedRegister& reg : lift.s) {
       const LaneBytes bytes(warp, reg, lane);
-      good &= algebra.take_bits(bytes.tags, room_of(reg));
+      good &= algebra.take_bits(bytes.tags, room_of(reg), use);
       for (const Tag tag : bytes.tags)
         if (is_valued(tag) && algebra.values[ref_of(tag)].kind == Value::Kind::undecided)
           why = ref_of(tag);

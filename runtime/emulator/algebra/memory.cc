@@ -21,6 +21,8 @@ bool absent(const LiftedRegister& reg) { return reg.slot == ~0u; }
 bool load_words(Warp& warp, const Op& op, const Lift& lift) {
   const std::size_t size = element_bytes(lift);
   const bool is_signed = info(lift.spelling->type(0)).is_signed;
+  const bool signal = lift.spelling->has("acquire"_q) || lift.spelling->has("relaxed"_q) ||
+                      lift.spelling->has("volatile"_q);
   Access access;
   if (!resolve(warp, op, static_cast<std::uint32_t>(size * lift.d.size()), access)) return false;
   TagMemory& memory = active_algebra->memory;
@@ -30,6 +32,7 @@ bool load_words(Warp& warp, const Op& op, const Lift& lift) {
       if (absent(lift.d[k])) continue;
       LaneBytes bytes;
       memory.load(access.at[lane] + k * size, bytes.tags, size);
+      active_algebra->load(bytes.tags, size, lift.spelling->type(0), signal);
       if (is_signed && size < lift.d[k].bytes) {  // signs fill the rest
         if (active_algebra->take_bits(bytes.tags, size)) bytes = {};
         else
@@ -93,8 +96,10 @@ void update(Warp& warp, const isa::Spelling& spelling, std::byte* at, const Lane
     for (std::size_t i = 0; i < size; i += bytes) {
       const Ref a = algebra.read(&warp, old.tags + i, old.bits + i, type),
                 b = algebra.read(&warp, with.tags + i, with.bits + i, type);
-      const Ref made =
-          adds ? algebra.values.sum(a, b) : algebra.values.extremum(a, b, spelling.has("max"_q));
+      const bool greatest = spelling.has("max"_q);
+      const Ref made = adds ? algebra.values.sum(a, b) : algebra.values.extremum(a, b, greatest);
+      if (!adds && algebra.values.choice(a, b))
+        algebra.decide(warp, spelling, made == a ? Decision::first : Decision::other);
       algebra.write(out.tags + i, made, type);
     }
   } else if (!algebra.take_bits(old.tags, size) || !algebra.take_bits(with.tags, size)) {
@@ -118,6 +123,7 @@ bool update_memory(Warp& warp, const Op& op, const Lift& lift) {
       const LaneBytes with(warp, lift.s[k], lane);
       LaneBytes old;
       active_algebra->memory.load(at, old.tags, size);
+      if (!lift.d.empty()) active_algebra->load(old.tags, size, lift.spelling->type(0), true);
       update(warp, *lift.spelling, at, with, size);
       if (k < lift.d.size() && !absent(lift.d[k])) old.write(warp, lift.d[k], lane);
     }

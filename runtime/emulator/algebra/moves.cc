@@ -79,9 +79,37 @@ bool select_by_sign(Warp& warp, const Op& op, const Lift& lift) {
   each_lane(warp.mask, [&](int lane) {
     const auto by = static_cast<std::uint32_t>(LaneBytes(warp, lift.s[2], lane).word());
     const bool zero = lift.spelling->type(1) == Type::f32 && by << 1 == 0;
-    LaneBytes(warp, lift.s[by >> 31 && !zero ? 1 : 0], lane).write(warp, lift.d[0], lane);
+    const bool first = !(by >> 31) || zero;
+    if (tagged(warp, lift.s[2]))
+      active_algebra->decide(warp, *lift.spelling, first ? Decision::first : Decision::other);
+    LaneBytes(warp, lift.s[first ? 0 : 1], lane).write(warp, lift.d[0], lane);
   });
   return true;
+}
+
+// setp: its predicate is by bits; which lanes it holds in, of those whose operands rest on inputs,
+// is told to the algebra.
+bool compare_words(Warp& warp, const Op& op, const Lift& lift) {
+  if (!tagged(warp, lift.s)) return true;
+  const std::uint32_t mask = warp.mask;
+  std::uint32_t known = 0;
+  for (std::uint32_t m = mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    for (const LiftedRegister& reg : lift.s) {
+      const LaneBytes bytes(warp, reg, lane);
+      if (!depends(bytes, room_of(reg))) continue;
+      known |= std::uint32_t{1} << lane;
+      const Type type = lift.spelling->type(0);
+      const auto size =
+          std::min<std::size_t>(room_of(reg), static_cast<std::size_t>(bits(type)) / 8);
+      active_algebra->compare(bytes.tags, size, type);
+    }
+  }
+  lift.inner(warp, op);
+  const std::uint32_t holds = predicate(warp, op.d) & mask;
+  if (holds & known) active_algebra->decide(warp, *lift.spelling, Decision::first);
+  if (~holds & known) active_algebra->decide(warp, *lift.spelling, Decision::other);
+  return false;
 }
 
 bool shuffle_lanes(Warp& warp, const Op& op, const Lift& lift) {

@@ -59,6 +59,16 @@ inline bool tagged(const Warp& warp, const LiftedRegister& reg) {
 }
 bool tagged(const Warp& warp, const std::vector<LiftedRegister>& regs);
 
+/// Whether any of the first `count` bytes rests on inputs.
+inline bool depends(const LaneBytes& bytes, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tag tag = bytes.tags[i];
+    if (is_input(tag) || (is_valued(tag) && !active_algebra->values[ref_of(tag)].constant))
+      return true;
+  }
+  return false;
+}
+
 /// The results are what their bits say.
 bool forget(Warp& warp, const Op& op, const Lift& lift);
 /// Computes with bits: inputs are taken as they are, values make the results undecided.
@@ -69,6 +79,7 @@ bool move_words(Warp& warp, const Op& op, const Lift& lift);
 bool resize_word(Warp& warp, const Op& op, const Lift& lift);
 bool select(Warp& warp, const Op& op, const Lift& lift);
 bool select_by_sign(Warp& warp, const Op& op, const Lift& lift);
+bool compare_words(Warp& warp, const Op& op, const Lift& lift);
 bool shuffle_lanes(Warp& warp, const Op& op, const Lift& lift);
 bool permute_bytes(Warp& warp, const Op& op, const Lift& lift);
 bool shift_bytes(Warp& warp, const Op& op, const Lift& lift);

@@ -139,12 +139,20 @@ Ref Values::apply(Function function, Ref a) {
   const Value x = values_[a];
   const double real = real_of(function, x.number.real);
   if (x.kind != Value::Kind::number) return odd(a, a, real);
+  if (!x.constant) note(function, x.number.real);
   if (function == Function::exp2 && x.number.real < masked) return odd(a, a, 0);
   if (function == Function::magnitude && x.number.real >= 0) return a;
   if (a == zero() && function == Function::negate) return a;
   const bool pole = x.number.p == 0 && !std::isfinite(real);
   if (pole || std::isnan(real)) return odd(a, a, real);
   return evaluate(function, x);
+}
+
+void Values::note(Function function, double x) {
+  constexpr double most = 1000;  // 2^1024 is beyond doubles
+  if (function == Function::exp2) extremes += std::fabs(x) > most;
+  if (function == Function::root || function == Function::rsqrt) rooted = steered = true;
+  if (function == Function::magnitude) steered = true;
 }
 
 Ref Values::evaluate(Function function, const Value& a) {
@@ -171,8 +179,16 @@ Ref Values::evaluate(Function function, const Value& a) {
   return push(out);
 }
 
+bool Values::choice(Ref a, Ref b) const {
+  const Value &x = values_[a], &y = values_[b];
+  if (x.constant && y.constant) return false;
+  return std::isfinite(x.number.real) && std::isfinite(y.number.real) &&
+         x.number.real != y.number.real;
+}
+
 Ref Values::extremum(Ref a, Ref b, bool greatest) {
   const Value &x = values_[a], &y = values_[b];
+  steered |= !x.constant || !y.constant;
   for (const Ref each : {a, b})
     if (values_[each].kind == Value::Kind::undecided) return each;
   if (std::isnan(x.number.real)) return b;

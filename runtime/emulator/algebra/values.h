@@ -75,12 +75,24 @@ class Values {
   Ref extremum(Ref a, Ref b, bool greatest);
   bool plain(Ref a) const { return values_[a].kind == Value::Kind::number; }
 
+  /// Which of the two extremum() takes depends on the inputs: neither is infinite, nor are both
+  /// constants or equal.
+  bool choice(Ref a, Ref b) const;
+
+  /// The numbers decided on images somewhere: other numbers may lead to other functions.
+  bool steered = false;
+  /// A root was taken of what is no constant.
+  bool rooted = false;
+  /// Exponentials outside of what doubles hold: masks, and inputs that are too large.
+  std::uint64_t extremes = 0;
+
  private:
   Ref push(const Value& value);
   /// Of an operation on values of which one is no number: what `real` says.
   Ref odd(Ref a, Ref b, double real);
   Ref of_parts(const Number& number, Ref a, Ref b);
   Ref evaluate(Function function, const Value& a);
+  void note(Function function, double x);
 
   std::vector<Value> values_;
   std::vector<Reason> reasons_;
