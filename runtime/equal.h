@@ -44,6 +44,13 @@ struct UnequalTerm {
   std::string text;            // "only A depends on it"
 };
 
+/// A comparison, minimum or maximum that rests on inputs and went one way in all draws.
+struct EqualPath {
+  std::string ptx;
+  int line = 0;
+  std::string text;  // "min.f32 on line 12 always took its first operand"
+};
+
 struct Equality {
   enum class Verdict : std::uint8_t { same, different, undecided, refused, trapped };
   Verdict verdict = Verdict::refused;
@@ -55,7 +62,8 @@ struct Equality {
   int line = 0;        // of the PTX text; 0 where unknown
   std::string ptx;     // whose line
   std::vector<std::string> notes;
-  std::vector<Finding> findings;  // trapped
+  std::vector<EqualPath> paths;   // same: for these paths
+  std::vector<Finding> findings;  // trapped: what `tartan run` reports
   Diags refused;
 
   /// 0 same, 1 different, 2 refused, 3 trapped, 4 undecided.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -61,8 +62,27 @@ double scale_of(const EqualRun& run, std::size_t buffer) {
   return count ? std::sqrt(sum / static_cast<double>(count)) / 16 : 0;
 }
 
+// Equal images of which numbers differ: of x and -x the image of a root of a sum may be either.
+ComparedElement compare_signs(ComparedElement out) {
+  const double x = out.a.number.real, y = out.b.number.real;
+  if (!std::isfinite(x) || !std::isfinite(y)) return out;
+  const bool clear = std::fabs(x - y) > std::max(std::fabs(x), std::fabs(y)) / 4;
+  out.state = clear ? ComparedElement::State::different : ComparedElement::State::undecided;
+  out.reason = "the results agree but for the sign of a root";
+  return out;
+}
+
+// Neither as a number nor in its bits infinite or NaN.
+bool is_finite(const EqualRun& run, const ComparedElement& one, const Value& value) {
+  if (!std::isfinite(value.number.real)) return false;
+  if (!info(one.type).floating) return true;
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &run.bits[one.buffer][one.offset], one.bytes);
+  return std::isfinite(emulator::decode_element(one.type, bits));
+}
+
 ComparedElement compare_at(EqualRun& a, EqualRun& b, std::size_t buffer, std::size_t offset,
-                           double scale) {
+                           double scale, bool wide) {
   const Tag x = a.tags[buffer][offset], y = b.tags[buffer][offset];
   ComparedElement out{.buffer = buffer, .offset = offset};
   if (!emulator::is_valued(x) && !emulator::is_valued(y)) {
@@ -95,10 +115,18 @@ ComparedElement compare_at(EqualRun& a, EqualRun& b, std::size_t buffer, std::si
     if (value->kind == Value::Kind::undecided) return undecided(out, *run->algebra, *value, of_b);
   }
   const bool numbers = out.a.kind == Value::Kind::number && out.b.kind == Value::Kind::number;
-  if (numbers && out.a.number.p == out.b.number.p) return out;
-  const bool near = close(out.a.number.real, out.b.number.real, scale);
+  const double x_real = out.a.number.real, y_real = out.b.number.real;
+  if (numbers && out.a.number.p == out.b.number.p) {
+    if (close(x_real, y_real, scale) || !(a.algebra->values.rooted || b.algebra->values.rooted))
+      return out;
+    return compare_signs(out);
+  }
+  const bool near = close(x_real, y_real, wide ? 0 : scale);
   if (!numbers && out.a.kind == out.b.kind && near) return out;
-  out.state = near ? ComparedElement::State::close : ComparedElement::State::different;
+  const bool finite = is_finite(a, out, out.a) && is_finite(b, out, out.b);
+  out.state = near     ? ComparedElement::State::close
+              : finite ? ComparedElement::State::different
+                       : ComparedElement::State::overflowed;
   return out;
 }
 
@@ -115,28 +143,37 @@ bool is_written(const EqualRun& run, const EqualBuffer& buffer, std::size_t inde
 }  // namespace
 
 ComparedElement compare_element(EqualRun& a, EqualRun& b, std::size_t buffer, std::size_t offset) {
-  return compare_at(a, b, buffer, offset, 0);
+  return compare_at(a, b, buffer, offset, 0, false);
 }
 
 Comparing compare_runs(EqualRun& a, EqualRun& b, const std::vector<EqualBuffer>& buffers,
-                       const std::vector<std::string>& outputs) {
+                       const std::vector<std::string>& outputs, bool wide) {
   Comparing out;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     if (!outputs.empty() && std::ranges::find(outputs, buffers[i].name) == outputs.end()) continue;
     const double scale = std::max(scale_of(a, i), scale_of(b, i));
     for (std::size_t offset = 0; offset < buffers[i].bytes;) {
-      const ComparedElement one = compare_at(a, b, i, offset, scale);
+      const ComparedElement one = compare_at(a, b, i, offset, scale, wide);
       offset += one.bytes;
       out.elements += is_written(a, buffers[i], i, one) || is_written(b, buffers[i], i, one);
       if (one.state == ComparedElement::State::same) continue;
       ++out.unequal;
-      auto& first = one.state == ComparedElement::State::different ? out.different
-                    : one.state == ComparedElement::State::close   ? out.close
-                                                                   : out.undecided;
+      auto& first = one.state == ComparedElement::State::different    ? out.different
+                    : one.state == ComparedElement::State::close      ? out.close
+                    : one.state == ComparedElement::State::overflowed ? out.overflowed
+                                                                      : out.undecided;
       if (!first) first = one;
     }
   }
   return out;
+}
+
+bool writes(const EqualRun& run, const std::vector<EqualBuffer>& buffers, std::size_t buffer) {
+  for (std::size_t at = 0; at < buffers[buffer].bytes; ++at) {
+    ComparedElement one{.buffer = buffer, .offset = at};
+    if (is_written(run, buffers[buffer], buffer, one)) return true;
+  }
+  return false;
 }
 
 std::string image_text(const Value& value) {

@@ -19,7 +19,8 @@ struct ResultElement {
 };
 
 struct ComparedElement {
-  enum class State : std::uint8_t { same, different, close, undecided };
+  // overflowed: the numbers or the bits are infinite or NaN, and the images differ.
+  enum class State : std::uint8_t { same, different, close, undecided, overflowed };
   State state = State::same;
   std::size_t buffer = 0, offset = 0, bytes = 1;
   Type type = Type::none;  // none: bytes
@@ -31,12 +32,17 @@ struct ComparedElement {
 
 struct Comparing {
   std::uint64_t elements = 0, unequal = 0;
-  std::optional<ComparedElement> different, close, undecided;  // the first of each
+  std::optional<ComparedElement> different, close, undecided, overflowed;  // the first of each
+  bool same() const { return unequal == 0 && elements > 0; }
 };
 
-/// Compares the buffers that are named, or all of them.
+/// Whether the run left something else in a buffer than it found there.
+bool writes(const EqualRun& run, const std::vector<EqualBuffer>& buffers, std::size_t buffer);
+
+/// Compares the buffers that are named, or all of them. On a wide draw each number counts by its
+/// own size, else by the usual one of its buffer too.
 Comparing compare_runs(EqualRun& a, EqualRun& b, const std::vector<EqualBuffer>& buffers,
-                       const std::vector<std::string>& outputs);
+                       const std::vector<std::string>& outputs, bool wide = false);
 
 /// That one element.
 ComparedElement compare_element(EqualRun& a, EqualRun& b, std::size_t buffer, std::size_t offset);

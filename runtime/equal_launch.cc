@@ -5,6 +5,7 @@
 
 #include "runtime/engine.h"
 #include "runtime/manifest_arguments.h"
+#include "runtime/outcome.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -33,6 +34,7 @@ class Run {
     for (const ManifestLaunch& each : manifest_.then)
       if (!launch(**module, each.kernel, each.launch, each.params)) return;
     const Status finished = engine_->synchronize();
+    out_.steps = engine_->report().warp_instructions;
     for (const Finding& finding : engine_->findings())
       if (finding.level == Level::Error) out_.findings.push_back(finding);
     if (out_.findings.empty() && !accept(finished)) return;
@@ -123,6 +125,42 @@ EqualRun run_under_algebra(const Manifest& manifest, const std::vector<EqualBuff
   EqualRun out{.algebra = std::make_unique<emulator::Algebra>()};
   out.algebra->replaced = replaced;
   Run(manifest, out)(buffers, names, options);
+  return out;
+}
+
+namespace {
+
+// A finding of the static check that warns rejects nothing; nor does one of a launch that warns.
+bool is_error(const Finding& finding) {
+  const Rule* rule = find_rule(finding.id);
+  const bool of_launch = finding.block != no_block;
+  return !only_warns(finding.id) && (of_launch || !rule || rule->level == Level::Error);
+}
+
+}  // namespace
+
+std::vector<Finding> errors_of_run(const Manifest& manifest,
+                                   const std::vector<EqualBuffer>& buffers,
+                                   const std::vector<std::string>& names,
+                                   const EqualOptions& options) {
+  Manifest filled = manifest;
+  const auto give = [&](ManifestBuffer& each) {
+    const auto at = std::ranges::find(names, each.name);
+    if (at != names.end() && !each.uninitialized)
+      each.contents = buffers[static_cast<std::size_t>(at - names.begin())].contents;
+  };
+  const auto give_all = [&](std::vector<ManifestParam>& params) {
+    for (ManifestParam& each : params)
+      if (each.buffer) give(*each.buffer);
+  };
+  give_all(filled.params);
+  for (ManifestLaunch& each : filled.then) give_all(each.params);
+  std::ranges::for_each(filled.buffers, give);
+  const Outcome outcome = tartan::run(
+      filled, "emulator",
+      {.max_steps = options.max_steps, .timeout = options.timeout, .checks = Checks::all});
+  std::vector<Finding> out;
+  std::ranges::copy_if(outcome.findings, std::back_inserter(out), is_error);
   return out;
 }
 

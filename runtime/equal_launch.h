@@ -18,7 +18,8 @@ struct EqualBuffer {
   std::string name;  // in the first manifest
   std::size_t bytes = 0;
   std::vector<std::byte> contents;
-  bool given = false;  // by a file
+  bool given = false;   // by a file, or by a fill that a kernel adds to
+  bool filled = false;  // a manifest states its fill
   bool exact = false;
   std::uint64_t key = 0;
 };
@@ -30,6 +31,7 @@ struct EqualRun {
   std::vector<std::vector<emulator::Tag>> tags;
   Diags refused;
   std::vector<Finding> findings;
+  std::uint64_t steps = 0;  // instructions of all warps
 
   bool good() const { return refused.ok() && findings.empty(); }
 };
@@ -41,5 +43,11 @@ using Replaced = std::unordered_map<std::uint64_t, std::uint64_t>;
 EqualRun run_under_algebra(const Manifest& manifest, const std::vector<EqualBuffer>& buffers,
                            const std::vector<std::string>& names, const EqualOptions& options,
                            const Replaced& replaced = {});
+
+/// The errors that `tartan run` reports of the kernel on these contents, with all of its checks.
+std::vector<Finding> errors_of_run(const Manifest& manifest,
+                                   const std::vector<EqualBuffer>& buffers,
+                                   const std::vector<std::string>& names,
+                                   const EqualOptions& options);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

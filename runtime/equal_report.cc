@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/equal.h"
@@ -10,6 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Verdict = Equality::Verdict;
+
+constexpr std::size_t most_paths = 8;  // in text
 
 std::string_view name_of(Verdict verdict) {
   constexpr std::string_view names[] = {"same", "different", "undecided", "refused", "trapped"};
@@ -61,7 +64,13 @@ int Equality::exit_code() const {
 
 std::string Equality::text() const {
   if (verdict != Verdict::same) return "";
-  return fmt::format("{} elements are the same function of the inputs\n", elements);
+  std::string out = fmt::format("{} elements are the same function of the inputs", elements);
+  if (!paths.empty()) out += ", for these paths:";
+  out += '\n';
+  for (std::size_t i = 0; i < std::min(paths.size(), most_paths); ++i)
+    out += fmt::format("  {}: {}\n", paths[i].ptx, paths[i].text);
+  if (paths.size() > most_paths) out += fmt::format("  and {} more\n", paths.size() - most_paths);
+  return out;
 }
 
 std::string Equality::complaints(bool colour) const {
@@ -98,6 +107,9 @@ std::string Equality::json() const {
                     {"text", term->text}};
   if (!reason.empty()) json["reason"] = {{"message", reason}, {"line", line}, {"ptx", ptx}};
   json["notes"] = notes;
+  if (!paths.empty()) json["paths"] = Json::array();
+  for (const EqualPath& each : paths)
+    json["paths"].push_back({{"ptx", each.ptx}, {"line", each.line}, {"message", each.text}});
   Json list = Json::array();
   for (const Diag& diag : refused)
     list.push_back({{"id", diag.id}, {"message", diag.message}, {"line", diag.place.line}});

@@ -81,8 +81,8 @@ void add_equal(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(
-      "Exit codes: 0 the same, 1 different, 2 usage, manifest or I/O,\n3 a kernel trapped, 4 "
-      "undecided");
+      "Exit codes: 0 the same, 1 different, 2 usage, manifest or I/O,\n3 a kernel that "
+      "tartan run rejects, 4 undecided");
   command->callback([words, &exit_code] { exit_code = compare(*words); });
 }
 

@@ -3,7 +3,9 @@
 // elements of A and B and write one of C.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/equal.h"
 
@@ -45,6 +47,41 @@ ld.global.f32 %f2, [%rd2];
     param.buffer.emplace();
     param.buffer->name = name;
     param.buffer->size = 128;
+    out.params.push_back(param);
+  }
+  return out;
+}
+
+struct NamedSize {
+  const char* name;
+  std::size_t bytes;
+};
+
+/// A kernel of that body for one CTA: %rd1, %rd2, ... are the addresses of the buffers, %r1 is the
+/// thread, %rd9 four times its number.
+inline Manifest kernel_on(const std::vector<NamedSize>& buffers, const std::string& body,
+                          std::uint32_t threads = 64) {
+  std::string params, loads;
+  for (std::size_t i = 1; i <= buffers.size(); ++i) {
+    const std::string number = std::to_string(i);
+    params += (i > 1 ? ", .param .u64 p" : ".param .u64 p") + number;
+    loads += "ld.param.u64 %rd" + number + ", [p" + number + "];\n";
+  }
+  Manifest out;
+  out.name = "test.json";
+  out.ptx = Source(
+      "test.ptx", ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry test(" + params +
+                      ")\n{\n.reg .f32 %f<32>;\n.reg .b16 %h<16>;\n.reg .b32 %r<32>;\n"
+                      ".reg .b64 %rd<32>;\n.reg .pred %p<8>;\n" +
+                      loads + "mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd9, %r1, 4;\n" + body +
+                      "\nret;\n}\n");
+  out.kernel = "test";
+  out.launch.block = {threads};
+  for (const NamedSize& each : buffers) {
+    ManifestParam param;
+    param.buffer.emplace();
+    param.buffer->name = each.name;
+    param.buffer->size = each.bytes;
     out.params.push_back(param);
   }
   return out;
