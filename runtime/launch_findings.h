@@ -11,8 +11,8 @@
 namespace tartan::inline TARTAN_ABI::detail {
 
 /// A finding of a launch is an error, whatever level its rule has for PTX text. These only warn:
-/// no hardware is known to give other results for them, or they may differ by rounding alone, or the
-/// manual asks for what much code in use leaves out. Why is in tartan/support/rules.h.
+/// no hardware is known to give other results for them, or they may differ by rounding alone, or
+/// the manual asks for what much code in use leaves out. Why is in tartan/support/rules.h.
 inline bool only_warns(std::string_view id) {
   constexpr std::string_view ids[] = {
       "same-value-race"_rule.id,     "weak-cas-read"_rule.id,      "store-at-exit"_rule.id,

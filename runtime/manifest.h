@@ -76,7 +76,7 @@ struct ManifestBuffer {
   std::size_t size = 0;             // bytes
   std::vector<std::byte> contents;  // of `size` bytes; empty: filled
   std::uint8_t fill = 0;
-  bool filled = false;        // the manifest states `fill`
+  bool filled = false;         // the manifest states `fill`
   bool uninitialized = false;  // zeros that count as never written
   std::optional<std::vector<std::byte>> expect;
   Comparison comparison;

@@ -83,7 +83,6 @@ bool Warp::gather(std::uint32_t required, bool anywhere) {
       continue;
     mask |= g.mask;
     group |= g.mask;
-    go_together(group);
     passed |= g.passed;
     groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
     if (current > i) --current;

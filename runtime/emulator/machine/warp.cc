@@ -56,7 +56,6 @@ void Warp::start(std::uint32_t lanes) {
   live = lanes;
   steps = lane_steps = multiply_adds = 0;
   groups.assign(1, Group{.pc = program->entry, .mask = lanes});
-  together_ = lanes;
   current = 0;
   favoured_ = 0;
   waited_ = 0;
@@ -148,7 +147,6 @@ void Warp::run_current() {
   merge_into_current();
   pc = groups[current].pc;
   group = groups[current].mask;
-  go_together(group);
   groups[current].last_run = steps;
   leave = false;
   paused_ = false;
@@ -169,7 +167,6 @@ void Warp::run_current() {
   groups[current].poll.steps += steps - began_;
   groups[current].pc = pc;
   groups[current].mask = group;
-  go_together(group);
   groups[current].passed = 0;
   if (group == 0) groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(current));
 }

@@ -77,8 +77,7 @@ struct Warp {
   std::uint32_t registers = 0;         // of a lane; counts where the kernel bounds them
   const Allocation* recent[8] = {};
   std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
-  std::uint64_t copied = 0;   // bytes, by bulk copies
-  std::uint32_t changes = 0;  // how often other lanes than before went on together
+  std::uint64_t copied = 0;  // bytes, by bulk copies
 
   std::uint32_t stack_top = 0;  // up to where any lane's stack was ever taken
   std::vector<Group> groups;    // those that do not run now, and the running one at `current`
@@ -143,11 +142,6 @@ struct Warp {
   void check_divergence();
   void favour_oldest();
   void merge_into_current();
-  /// Those that run from now on.
-  void go_together(std::uint32_t lanes) {
-    changes += lanes != together_;
-    together_ = lanes;
-  }
   bool gather(std::uint32_t required, bool anywhere);
   bool are_named(std::uint32_t lanes, std::uint32_t members);
   bool same_masks(std::uint32_t pc, std::uint32_t members, std::uint32_t passed,
@@ -161,10 +155,9 @@ struct Warp {
 
   std::uint32_t favoured_ = 0;  // lanes that come first, until so many steps are done
   std::uint64_t favoured_until_ = 0;
-  std::uint64_t waited_ = 0;    // steps for which some group could have run and did not
-  std::uint64_t began_ = 0;     // steps before the running group's turn
-  std::uint32_t together_ = 0;  // lanes of the group that ran last
-  bool paused_ = false;         // the turn ended with yield()
+  std::uint64_t waited_ = 0;  // steps for which some group could have run and did not
+  std::uint64_t began_ = 0;   // steps before the running group's turn
+  bool paused_ = false;       // the turn ended with yield()
   // Of a watched launch: the lanes that executed each aligned op of the kernel.
   std::unordered_map<std::uint32_t, std::uint32_t> been_at_;
   friend class Block;

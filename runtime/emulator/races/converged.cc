@@ -23,16 +23,19 @@ void Convergence::note(std::size_t index, const Warp& warp, std::uint32_t time) 
     accesses_.resize(count_ * warps_);
   }
   Access& access = accesses_[(number - 1) * warps_ + index];
-  if (access.changes != warp.changes) access.earlier = access.last;
-  access.changes = warp.changes;
+  if (access.lanes != warp.group) {
+    access.first = access.last == time ? time + 1 : time;
+    access.lanes = warp.group;
+  }
   access.last = time;
 }
 
 bool Convergence::together(std::size_t index, const Warp& warp, const Past& past) const {
   const std::uint32_t number = numbers_[past.deed.pc()];
-  if (!number || !(warp.group >> past.deed.lane() & 1)) return false;
+  if (!number) return false;
   const Access& access = accesses_[(number - 1) * warps_ + index];
-  return access.last != 0 && access.changes == warp.changes && past.time > access.earlier;
+  return access.lanes >> past.deed.lane() & 1 && !(warp.mask & ~access.lanes) &&
+         past.time >= access.first;
 }
 
 // ---- In the detector.
@@ -47,7 +50,7 @@ bool ClusterRaces::together(const Warp& warp, const Past& past) const {
 }
 
 // Volatile accesses are strong, and no race: but what one lane reads of another one's depends on
-// their order, which is that of the text for lanes that stay together alone.
+// their order, which is that of the text only for lanes that executed the first one together.
 void ClusterRaces::judge_volatile(Warp& warp, const WatchedAccess& access, const Place& memory,
                                   std::span<const LaneGroup> groups) {
   const std::uint32_t own = clocks_.number(warp), time = clocks_.time(warp);

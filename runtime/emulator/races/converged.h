@@ -13,7 +13,8 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
-/// Whether the lanes of a warp that run now have run together ever since an access.
+/// Whether lanes of a warp executed an access together. Whoever of them goes on to another one
+/// comes behind it, whether they part later or not.
 class Convergence {
  public:
   explicit Convergence(const Program& program) : numbers_(program.ops.size()) {}
@@ -21,15 +22,14 @@ class Convergence {
   void start(std::size_t warps);
   /// The running lanes of that warp are about to access shared memory.
   void note(std::size_t index, const Warp& warp, std::uint32_t time);
-  /// `past`, an access by a lane of that warp, was done by a group of the lanes that run now, which
-  /// no other lanes have left or joined since. False also where an older access by the same op
-  /// cannot be told from it.
+  /// `past`, an access by a lane of that warp, was done by a group to which all lanes belonged that
+  /// execute now. False also where an older access by the same op cannot be told from it.
   bool together(std::size_t index, const Warp& warp, const Past& past) const;
 
  private:
   struct Access {
-    std::uint32_t changes = 0;            // of the warp's groups, up to the last one
-    std::uint32_t last = 0, earlier = 0;  // times: of the last one, and of that before the change
+    std::uint32_t lanes = 0;            // of the group, the last times
+    std::uint32_t first = 0, last = 0;  // those times
   };
 
   std::vector<std::uint32_t> numbers_;  // of ops that access it, from 1 on

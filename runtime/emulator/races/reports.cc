@@ -411,8 +411,8 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
   const char* const head = race.kind == Race::Kind::same_value
                                ? "race of stores of the same value: "
                            : race.kind == Race::Kind::mixed ? "race of atomics of different sizes: "
-                           : plain ? "race: "
-                                   : "";
+                           : plain                          ? "race: "
+                                                            : "";
   const std::string operand = race.operand ? fmt::format(" as {}", race.operand) : "";
   return fmt::format("{}{} is {} by {} and {} by {}{}; {}", head, memory,
                      race.first.writes ? "written" : "read", first,
@@ -444,7 +444,12 @@ bool RaceReports::is_dead(const Entry& entry) const {
 
 std::vector<Finding> RaceReports::findings() const {
   std::vector<Finding> out;
-  for (const Entry& entry : entries_) {
+  std::vector<const Entry*> entries;
+  for (const Entry& entry : entries_) entries.push_back(&entry);
+  std::ranges::stable_partition(entries,
+                                [](const Entry* each) { return !is_of_kernel(each->race); });
+  for (const Entry* each : entries) {
+    const Entry& entry = *each;
     const RaceSide& side = entry.race.second;
     const Thread who = thread(*side.thread);
     out.push_back({.id = std::string(entry.rule->id),
@@ -462,8 +467,6 @@ std::vector<Finding> RaceReports::findings() const {
         fmt::format("; {} more races between other instructions are left out", left_out_.count);
     out.back().level = Level::Error;
   }
-  std::ranges::stable_partition(out,
-                                [](const Finding& each) { return !detail::only_warns(each.id); });
   return out;
 }
 

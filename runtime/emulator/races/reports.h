@@ -44,7 +44,7 @@ struct Race {
     unfinished,     // first is a copy, and its block may have exited by then
     exited,         // second may have ended by then, and with it the memory
     early,          // first is of the launch before, which may still run
-    converged,      // unordered, but by lanes of a warp that stay together in between
+    converged,      // unordered, but by lanes of a warp that did the first one together
     repeated_init,  // both are mbarrier.init with one count, by lanes of one instruction
     unwaited        // first is a product, and its threads exit without a wait for it
   } kind = Kind::unordered;
@@ -70,7 +70,7 @@ class RaceReports {
   /// Counts so many more of a kind and place that is known; false: it is not, add() them.
   bool count(Race::Kind kind, const RaceSide& first, const RaceSide& second, bool mbarrier,
              int races);
-  /// Errors before what only warns, each in the order in which they were found; of very many the
+  /// In the order in which they were found, those of the kernel as a whole last; of very many the
   /// first ones.
   std::vector<Finding> findings() const;
   /// Whether it is between ordinary accesses.
