@@ -228,7 +228,8 @@ Verdict explored(const Random& program, std::size_t& runs) {
     EXPECT_EQ(run.complaint, "");
     for (const Finding& each : run.findings) {
       const bool deadlock = each.id.find("deadlock") != std::string::npos;
-      EXPECT_TRUE(deadlock || each.id == "memory-race" || each.id == "same-value-race")
+      EXPECT_TRUE(deadlock || each.id == "livelock" || each.id == "memory-race" ||
+                  each.id == "same-value-race" || each.id == "converged-exchange")
           << each.message;
       (deadlock ? out.deadlocks : out.races) = true;
     }

@@ -42,8 +42,11 @@ void expect_results(const std::string& device) {
         << outcome.complaints(false) << outcome.text(false);
     for (const Expectation& each : outcome.expectations)
       EXPECT_TRUE(each.ok()) << kernel << ": " << outcome.text(false);
+    // Triton fences neither mbarrier.init nor loads in front of TMA.
     for (const Finding& finding : outcome.findings)
-      EXPECT_EQ(finding.id, "wgmma-wait") << kernel << ": " << finding.message;
+      EXPECT_TRUE(finding.id == "wgmma-wait" || finding.id == "mbarrier-init-fence" ||
+                  finding.id == "proxy-fence-read")
+          << kernel << ": " << finding.id << ": " << finding.message;
   }
 }
 
