@@ -128,17 +128,6 @@ EqualRun run_under_algebra(const Manifest& manifest, const std::vector<EqualBuff
   return out;
 }
 
-namespace {
-
-// A finding of the static check that warns rejects nothing; nor does one of a launch that warns.
-bool is_error(const Finding& finding) {
-  const Rule* rule = find_rule(finding.id);
-  const bool of_launch = finding.block != no_block;
-  return !only_warns(finding.id) && (of_launch || !rule || rule->level == Level::Error);
-}
-
-}  // namespace
-
 std::vector<Finding> errors_of_run(const Manifest& manifest,
                                    const std::vector<EqualBuffer>& buffers,
                                    const std::vector<std::string>& names,
@@ -160,7 +149,8 @@ std::vector<Finding> errors_of_run(const Manifest& manifest,
       filled, "emulator",
       {.max_steps = options.max_steps, .timeout = options.timeout, .checks = Checks::all});
   std::vector<Finding> out;
-  std::ranges::copy_if(outcome.findings, std::back_inserter(out), is_error);
+  std::ranges::copy_if(outcome.findings, std::back_inserter(out),
+                       [&](const Finding& each) { return outcome.level(each) == Level::Error; });
   return out;
 }
 

@@ -389,6 +389,20 @@ has no finding. It does not see:
   wait of scope `.cta` for another CTA's stores, a TMA store by every lane or in flight at the exit;
 - a matrix descriptor that is off by whole rows within boxes of one tensor. That is legal and gives
   other numbers: `expect` in a manifest finds it.
+
+What else stays silent, and why:
+
+| Program | Reason |
+|---|---|
+| message passing by volatile or relaxed accesses alone; store buffering with fence.acq_rel | no race by the memory model. A GPU may give stale values; schedules here are sequentially consistent ([schedules.md](schedules.md)) |
+| a wait that polls so many times and then goes on | who waits long enough is right: `--schedules all` does not decide it |
+| values that depend on %globaltimer, %clock, %smid | the same |
+| a member mask that names lanes which have exited | the manual asks for those that have not |
+| one `shfl.sync` on either side of a branch, with one mask | lanes may come to it at different places |
+| `fence.proxy.async` at the reader, behind the barrier | causality order asks for it on the way, at either side |
+| a tensor map that is copied by ordinary stores and used after `fence.proxy.tensormap` alone | the fence's release is the store's |
+| `setmaxnreg` below what the code needs | the assembler decides how many registers that is |
+| an output of which a part is never written, and that nothing is compared with | `expect` in a manifest asks |
 )";
 
 // The page: the error, and the first message without its place.
