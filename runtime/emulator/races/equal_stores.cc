@@ -51,6 +51,9 @@ void ClusterRaces::compare_equal_stores(Judge& judge, Warp& warp, const WatchedA
   if (access.value && access.bytes <= most_value_bytes) {
     made.value.resize(access.bytes);
     read_value(warp, *access.value, lane, made.value.data());
+  } else if (access.rows) {
+    const auto& row = access.rows->now[lane];
+    made.value.assign(std::begin(row), std::end(row));
   }
   judge.turn(group);
   stores.add(where->first, made, [&](const EqualStores::Store& before) {
