@@ -181,9 +181,12 @@ class Runs {
                std::uint64_t most) {
     asked->schedule = &explorer;
     asked->deadline = exploring_until_;
+    explorer.set_deadline(exploring_until_);
     while (std::ranges::all_of(asked->obstacles, &detail::Obstacle::explorable) &&
            !is_over(exploring_until_)) {
-      if (!explorer.again()) return true;
+      const bool more = explorer.again();
+      if (is_over(exploring_until_)) return false;
+      if (!more) return true;
       if (explored_ == most) return false;
       Outcome now = launch(options_, asked, &explorer);
       explored_ += !is_over(exploring_until_) && !explorer.is_redundant();

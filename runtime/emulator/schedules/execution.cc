@@ -125,11 +125,14 @@ std::vector<std::uint64_t> Execution::initials(std::size_t i, std::size_t j) con
   return out;
 }
 
-std::vector<Execution::Reversal> Execution::reversals() const {
+std::vector<Execution::Reversal> Execution::reversals(
+    std::optional<std::chrono::steady_clock::time_point> deadline) const {
   std::vector<Reversal> out;
-  for (std::size_t j = 0; j < events_.size(); ++j)
+  for (std::size_t j = 0; j < events_.size(); ++j) {
+    if (deadline && std::chrono::steady_clock::now() >= *deadline) break;
     for (std::size_t i = 0; i < j; ++i)
       if (is_race(i, j)) out.push_back({i, initials(i, j)});
+  }
   return out;
 }
 

@@ -9,9 +9,11 @@
 // the sense of partial-order reduction: another schedule has them the other way round.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,7 +64,9 @@ class Execution {
     std::size_t at = 0;
     std::vector<std::uint64_t> agents;
   };
-  std::vector<Reversal> reversals() const;
+  /// Behind the deadline those that it has found.
+  std::vector<Reversal> reversals(
+      std::optional<std::chrono::steady_clock::time_point> deadline) const;
 
  private:
   bool before(std::size_t i, std::size_t j) const { return before_[j][i]; }

@@ -148,6 +148,7 @@ void Explorer::begin(const LaunchContext& context) {
   places_.clear();
   changes_ = 0;
   passed_.clear();
+  choices_passed_ = 0;
   states_.clear();
 }
 
@@ -156,7 +157,7 @@ void Explorer::branch() {
   std::vector<std::size_t> choice_of(execution_.size(), 0);
   for (std::size_t i = 0; i < choices_.size(); ++i)
     if (choices_[i].event) choice_of[*choices_[i].event] = i;
-  for (const Execution::Reversal& each : execution_.reversals()) {
+  for (const Execution::Reversal& each : execution_.reversals(deadline_)) {
     Choice& choice = choices_[choice_of[each.at]];
     const auto wanted = [&](std::uint64_t agent) { return choice.wanted.contains(agent); };
     if (std::ranges::any_of(each.agents, wanted)) continue;
@@ -237,14 +238,19 @@ std::uint64_t Explorer::state(std::span<const Agent> agents) const {
 }
 
 bool Explorer::is_livelock(std::span<const Agent> agents, std::span<const std::size_t> enabled) {
-  const auto [found, fresh] = states_.try_emplace(state(agents), passed_.size());
-  Passed& now = passed_.emplace_back();
+  const std::size_t here = choices_passed_++;
+  passed_.resize(std::min(choices_passed_, longest_cycle));
+  Passed& now = passed_[here % longest_cycle];
+  now.enabled.clear();
   for (const std::size_t i : enabled) now.enabled.push_back(agents[i].id);
-  if (fresh) return false;
+  const auto [found, fresh] = states_.try_emplace(state(agents), here);
+  const std::size_t before = std::exchange(found->second, here);
+  if (fresh || here - before >= longest_cycle) return false;
   std::set<std::uint64_t> able, went;
-  for (std::size_t i = found->second; i + 1 < passed_.size(); ++i) {
-    able.insert(passed_[i].enabled.begin(), passed_[i].enabled.end());
-    went.insert(passed_[i].chosen);
+  for (std::size_t i = before; i < here; ++i) {
+    const Passed& each = passed_[i % longest_cycle];
+    able.insert(each.enabled.begin(), each.enabled.end());
+    went.insert(each.chosen);
   }
   return able == went;
 }
@@ -352,7 +358,7 @@ ListedSchedule::Turn Explorer::next(std::span<const Agent> agents) {
     }
   }
   const std::size_t chosen = choose(agents, enabled);
-  passed_.back().chosen = agents[enabled[chosen]].id;
+  passed_[(choices_passed_ - 1) % longest_cycle].chosen = agents[enabled[chosen]].id;
   ++depth_;
   taken_.push_back(static_cast<std::uint32_t>(chosen));
   const Agent& agent = agents[enabled[chosen]];

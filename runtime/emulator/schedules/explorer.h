@@ -29,6 +29,7 @@
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/warp.h"
 #include "runtime/emulator/schedules/execution.h"
+#include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/schedules/schedule.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -38,6 +39,8 @@ class Explorer final : public ListedSchedule {
   Explorer() = default;
   /// Repeats one run: what name() said of it.
   explicit Explorer(std::vector<std::uint32_t> choices);
+  /// When its own work has to be over, too. What it says behind that decides nothing.
+  void set_deadline(std::optional<detail::Clock::time_point> deadline) { deadline_ = deadline; }
 
   /// Prepares the next run; false: all have been.
   bool again();
@@ -105,6 +108,7 @@ class Explorer final : public ListedSchedule {
   void branch();
 
   std::vector<Choice> choices_;
+  std::optional<detail::Clock::time_point> deadline_;
   std::size_t depth_ = 0;
   std::vector<std::uint32_t> fixed_;  // of one run
   bool repeats_ = false, redundant_ = false, began_ = false;
@@ -140,7 +144,9 @@ class Explorer final : public ListedSchedule {
     std::vector<std::uint64_t> enabled;
     std::uint64_t chosen = 0;
   };
-  std::vector<Passed> passed_;
+  static constexpr std::size_t longest_cycle = 4096;  // of a livelock, in choices
+  std::vector<Passed> passed_;                        // the last so many: by number modulo that
+  std::size_t choices_passed_ = 0;
   std::unordered_map<std::uint64_t, std::size_t> states_;  // by when
   std::map<std::pair<const Program*, std::uint32_t>, bool> visible_;
 };
