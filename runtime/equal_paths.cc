@@ -34,8 +34,9 @@ std::string user_of(const ptx::Module& module, std::size_t comparison) {
     const bool takes = std::ranges::any_of(
         operands, [&](const ptx::Operand& operand) { return is_one(operand.text); });
     if (!guarded && !takes) continue;
-    if (!guarded && each.opcode.starts_with("setp")) break;
-    const std::string what(each.opcode.starts_with("bra") ? "branch" : each.opcode);
+    const isa::Opcode opcode = module.spelling(each).opcode;
+    if (!guarded && opcode == isa::Opcode::setp) break;
+    const std::string what(opcode == isa::Opcode::bra ? "branch" : each.opcode);
     return fmt::format(", which decides the {} on line {}", what, module.source->line(each.offset));
   }
   return {};

@@ -34,6 +34,9 @@
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
+/// The lanes that go on with an agent: groups that stand at one place do so as one.
+std::uint32_t lanes_at(const Agent& agent);
+
 class Explorer final : public ListedSchedule {
  public:
   Explorer() = default;

@@ -229,6 +229,11 @@ const ptx::Instruction* instruction_at(const LaunchContext& context, std::uint32
   return at == all.end() || at->offset != offset ? nullptr : &*at;
 }
 
+isa::Opcode opcode_at(const LaunchContext& context, std::uint32_t pc) {
+  const ptx::Instruction* here = instruction_at(context, pc);
+  return here ? context.module.spelling(*here).opcode : isa::Opcode::mov;
+}
+
 bool idles(const LaunchContext& context, std::uint32_t behind_wait, std::uint64_t length) {
   return Rounds(context, behind_wait - 1).idle(length);
 }

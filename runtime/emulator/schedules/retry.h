@@ -16,6 +16,8 @@ inline constexpr std::uint64_t longest_round = 64;
 
 /// What the op at `pc` was made of; null: nothing that the text has.
 const ptx::Instruction* instruction_at(const LaunchContext& context, std::uint32_t pc);
+/// Its opcode; mov: the text has none.
+isa::Opcode opcode_at(const LaunchContext& context, std::uint32_t pc);
 
 /// Whether every way of `length` ops from behind the wait back to it leaves everything as it is,
 /// and there is one.
