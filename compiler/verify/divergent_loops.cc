@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -43,7 +44,8 @@ class LoopChecker {
   void run() {
     if (!find_loops()) return;
     shapes_.emplace(context_.module, view_.function, view_.definitions);
-    for (const auto& [first, last] : loops_) loop(first, last);
+    find_ways();
+    for (const std::size_t first : loops_) loop(first);
   }
 
  private:
@@ -63,8 +65,7 @@ class LoopChecker {
     return instruction && isa::needs_all_lanes(spelling(*instruction));
   }
 
-  // Whether there is a loop with a collective. A loop reaches from its label to the last branch
-  // back to it.
+  // Whether there are loops, and collectives that may be in one.
   bool find_loops() {
     const auto& statements = view_.function.statements;
     std::unordered_map<std::uint32_t, std::size_t> labels;
@@ -80,22 +81,18 @@ class LoopChecker {
       const auto to = view_.scopes.label(context_.module.operands[branch->first].text);
       if (!to) continue;
       targets_[i] = labels.at(*to);
-      if (labels.at(*to) < i) loops_[labels.at(*to)] = i;
+      if (labels.at(*to) < i) loops_.insert(labels.at(*to));
     }
-    std::erase_if(loops_, [&](const auto& loop) {
-      for (std::size_t i = loop.first; i < loop.second; ++i)
-        if (is_collective(i)) return false;
-      return true;
-    });
-    return !loops_.empty();
+    if (loops_.empty()) return false;
+    for (std::size_t i = *loops_.begin(); i < statements.size(); ++i)
+      if (is_collective(i)) return true;
+    return false;
   }
 
-  void loop(std::size_t first, std::size_t last) {
-    const std::vector<bool> inside = statements_of(first, last);
-    const auto is_inside = [&](std::size_t i) {
-      return i >= first && i <= last && inside[i - first];
-    };
-    for (std::size_t i = first; i <= last; ++i) {
+  void loop(std::size_t first) {
+    const std::vector<bool> inside = statements_of(first);
+    const auto is_inside = [&](std::size_t i) { return i < inside.size() && inside[i]; };
+    for (std::size_t i = 0; i < inside.size(); ++i) {
       const ptx::Instruction* const branch = is_inside(i) ? at(i) : nullptr;
       if (!branch || branch->guard.empty() || spelling(*branch).has("uni"_q)) continue;
       const auto to = targets_.find(i);
@@ -105,7 +102,7 @@ class LoopChecker {
       // The predicate's value in the lanes that leave.
       const bool when = taken_stays == branch->guard_negated;
       if (decide(branch->guard, i, when, first, 0) != Leaving::apart) continue;
-      for (std::size_t k = first; k < last; ++k)
+      for (std::size_t k = 0; k < inside.size(); ++k)
         if (is_inside(k) && is_collective(k)) report(*at(k), *branch);
     }
   }
@@ -115,27 +112,35 @@ class LoopChecker {
     return control == Control::Returns || control == Control::Exits;
   }
 
-  // Those that lie on a way from the loop's label back to it.
-  std::vector<bool> statements_of(std::size_t first, std::size_t last) const {
-    const std::size_t count = last - first + 1;
-    std::vector<std::vector<std::size_t>> before(count);
-    const auto edge = [&](std::size_t from, std::size_t to) {
-      if (to >= first && to <= last) before[to - first].push_back(from - first);
+  // Those from which a branch back to the label can be reached without passing it, wherever they
+  // stand. None where the loop can be entered elsewhere: it is no loop of that label then.
+  std::vector<bool> statements_of(std::size_t first) const {
+    std::vector<bool> out(before_.size());
+    std::vector<std::size_t> open;
+    const auto add = [&](std::size_t i) {
+      if (!out[i] && i != first) out[i] = true, open.push_back(i);
     };
-    for (std::size_t i = first; i <= last; ++i) {
-      const ptx::Instruction* const instruction = at(i);
-      if (!instruction || !ends_way(context_.module, *instruction)) edge(i, i + 1);
-      if (const auto to = targets_.find(i); to != targets_.end()) edge(i, to->second);
-    }
-    std::vector<bool> out(count);
-    std::vector<std::size_t> open{0};
+    for (const auto& [branch, to] : targets_)
+      if (to == first && branch > first) add(branch);
     while (!open.empty()) {
       const std::size_t now = open.back();
       open.pop_back();
-      for (const std::size_t each : before[now])
-        if (!out[each]) out[each] = true, open.push_back(each);
+      if (now == 0) return {};
+      std::ranges::for_each(before_[now], add);
     }
+    out[first] = true;
     return out;
+  }
+
+  // Which statements each one follows.
+  void find_ways() {
+    before_.assign(view_.function.statements.size(), {});
+    for (std::size_t i = 0; i < before_.size(); ++i) {
+      const ptx::Instruction* const instruction = at(i);
+      const bool goes_on = !instruction || !ends_way(context_.module, *instruction);
+      if (goes_on && i + 1 < before_.size()) before_[i + 1].push_back(i);
+      if (const auto to = targets_.find(i); to != targets_.end()) before_[to->second].push_back(i);
+    }
   }
 
   // The instruction that gives a predicate its value: the last one before, in the loop, or the only
@@ -293,7 +298,8 @@ class LoopChecker {
   std::optional<LaneShapes> shapes_;
   std::unordered_map<const ptx::Instruction*, std::size_t> place_;  // in the function's statements
   std::unordered_map<std::size_t, std::size_t> targets_;            // of branches, statements
-  std::unordered_map<std::size_t, std::size_t> loops_;              // first statement, last one
+  std::set<std::size_t> loops_;                    // labels that a branch behind them leads to
+  std::vector<std::vector<std::size_t>> before_;                    // of statements
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ std::vector<std::uint32_t> out_of(const std::string& body, int seed, const Launc
   const KernelRun run =
       run_body(body, launch, 1024, {.schedule = fmt::format("{}", seed), .checks = checks}, shared);
   EXPECT_EQ(run.complaint, "") << body;
-  EXPECT_TRUE(run.findings.empty()) << run.findings[0].message;
+  // Of the fences that these kernels leave out, checks only warn.
+  for (const Finding& each : run.findings) EXPECT_EQ(each.level, Level::Warning) << each.message;
   return run.out;
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 
+#include "tests/kernels/findings.h"
 #include "tests/support/numbers.h"
 
 namespace tartan::testing_gemm {
@@ -74,7 +75,7 @@ inline Result<Bytes> result_on(Device& device, const Compiled& compiled, const L
 inline Bytes run_on(Device& device, const Compiled& compiled, const Launch& launch) {
   const auto out = result_on(device, compiled, launch);
   EXPECT_TRUE(out) << out.diags().text();
-  for (const Finding& finding : device.findings())
+  for (const Finding& finding : test::defects(device))
     ADD_FAILURE() << finding.id << ": " << finding.message;
   return out ? *out : Bytes{};
 }

@@ -6,6 +6,8 @@
 
 #include <tartan/tartan.h>
 
+#include "tests/kernels/findings.h"
+
 namespace tartan::test {
 
 /// The bytes of `out` after two launches on the same buffers, before each of which it is filled
@@ -23,7 +25,7 @@ inline std::vector<std::byte> two_launches(Device& device, LoadedKernel& kernel,
     if (!launched) return {};
     const auto status = device.synchronize();
     EXPECT_TRUE(status) << (status ? "" : status.diags().text());
-    for (const Finding& finding : device.findings())
+    for (const Finding& finding : defects(device))
       ADD_FAILURE() << finding.id << ": " << finding.message;
     if (!status || testing::Test::HasFailure()) return {};
     const auto now = *out.read_all<std::byte>();

@@ -52,7 +52,7 @@ const std::string is_read = "@%p cp.async.bulk.wait_group.read 0;\n";
 TEST(MutationGaps, ABlockThatExitsWhileABulkCopyReadsItsMemory) {
   const std::string copies = stores + fence + "bar.warp.sync -1;\n" + sends;
   EXPECT_EQ(found(copies + is_read, 32), "");
-  EXPECT_EQ(found(copies, 32), "asynchronous-race");
+  EXPECT_EQ(found(copies, 32), "store-at-exit");
 }
 
 TEST(MutationGaps, LanesWhoseStoresABulkCopySends) {

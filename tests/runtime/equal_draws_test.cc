@@ -286,7 +286,7 @@ TEST(EqualDraws, RejectsWhatRunRejects) {
       exchange =
           "mov.u32 %r3, s; shl.b32 %r4, %r1, 2; add.s32 %r4, %r3, %r4; st.shared.f32 [%r4], %f1; ",
       load =
-          "xor.b32 %r5, %r1, 5; shl.b32 %r5, %r5, 2; add.s32 %r5, %r3, %r5; "
+          "xor.b32 %r5, %r1, 37; shl.b32 %r5, %r5, 2; add.s32 %r5, %r3, %r5; "
           "ld.shared.f32 %f0, [%r5];";
   Manifest right = kernel_of(exchange + "bar.sync 0;" + load), wrong = kernel_of(exchange + load);
   EXPECT_EQ(judged(right, right, 1).verdict, Verdict::same);

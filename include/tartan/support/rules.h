@@ -64,7 +64,7 @@ inline constexpr Rule rules[] = {
     {"cta-group", Level::Error, "Instructions with .cta_group::1 and with .cta_group::2 are mixed in one kernel, or in functions that it may call."},
     // Sane matrix code: legal, but probably not what was meant.
     {"fragment-provenance", Level::Warning, "A register holds a fragment of a different operand, shape, layout or type than the instruction reads. The message names both places."},
-    {"maybe-divergent", Level::Warning, "A warp-wide instruction (.sync.aligned) is control-dependent on a lane-varying branch or guard."},
+    {"maybe-divergent", Level::Warning, "A warp-wide instruction (.sync.aligned) is control-dependent on a lane-varying branch or guard, or in a loop that lanes leave in different iterations."},
     {"missing-wait", Level::Warning, "Shared memory written by cp.async is read before cp.async.wait_group or cp.async.wait_all."},
     {"missing-barrier", Level::Warning, "ldmatrix reads shared memory that other lanes wrote, without bar.sync or bar.warp.sync in between."},
     {"wgmma-fence", Level::Warning, "wgmma.mma_async uses registers that were accessed since the last wgmma.fence: its result is undefined. Insert wgmma.fence before it."},

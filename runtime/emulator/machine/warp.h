@@ -82,8 +82,9 @@ struct Warp {
   std::uint32_t stack_top = 0;  // up to where any lane's stack was ever taken
   std::vector<Group> groups;    // those that do not run now, and the running one at `current`
   std::size_t current = 0;
-  bool only_polled = false;  // what the last run() came to
-  bool undefined = false;    // examined: some register has bits that nobody wrote
+  std::uint32_t partial_syncs = 0;  // barriers of some of its lanes alone
+  bool only_polled = false;         // what the last run() came to
+  bool undefined = false;           // examined: some register has bits that nobody wrote
 
   void start(std::uint32_t lanes);
   bool done() const { return live == 0; }

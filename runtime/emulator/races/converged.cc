@@ -23,9 +23,10 @@ void Convergence::note(std::size_t index, const Warp& warp, std::uint32_t time) 
     accesses_.resize(count_ * warps_);
   }
   Access& access = accesses_[(number - 1) * warps_ + index];
-  if (access.lanes != warp.group) {
+  if (access.lanes != warp.group || access.syncs != warp.partial_syncs) {
     access.first = access.last == time ? time + 1 : time;
     access.lanes = warp.group;
+    access.syncs = warp.partial_syncs;
   }
   access.last = time;
 }
@@ -35,7 +36,7 @@ bool Convergence::together(std::size_t index, const Warp& warp, const Past& past
   if (!number) return false;
   const Access& access = accesses_[(number - 1) * warps_ + index];
   return access.lanes >> past.deed.lane() & 1 && !(warp.mask & ~access.lanes) &&
-         past.time >= access.first;
+         access.syncs == warp.partial_syncs && past.time >= access.first;
 }
 
 // ---- In the detector.

@@ -29,6 +29,7 @@ class Convergence {
  private:
   struct Access {
     std::uint32_t lanes = 0;            // of the group, the last times
+    std::uint32_t syncs = 0;            // Warp::partial_syncs then
     std::uint32_t first = 0, last = 0;  // those times
   };
 
