@@ -298,8 +298,8 @@ class LoopChecker {
   std::optional<LaneShapes> shapes_;
   std::unordered_map<const ptx::Instruction*, std::size_t> place_;  // in the function's statements
   std::unordered_map<std::size_t, std::size_t> targets_;            // of branches, statements
-  std::set<std::size_t> loops_;                    // labels that a branch behind them leads to
-  std::vector<std::vector<std::size_t>> before_;                    // of statements
+  std::set<std::size_t> loops_;                   // labels that a branch behind them leads to
+  std::vector<std::vector<std::size_t>> before_;  // of statements
 };
 
 }  // namespace

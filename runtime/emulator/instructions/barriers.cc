@@ -31,7 +31,7 @@ void barrier(Warp& warp, const Op& op) {
         fmt::format("barrier {} for {} threads: the thread count must be a multiple of 32", id,
                     expected),
         lane);
-  warp.partial_syncs += warp.mask != warp.live;
+  warp.partial_syncs += warp.mask != warp.started;
   warp.block->arrive(warp, id, expected, op.count & waits, op.flags ? predicate(warp, op.c) : 0);
 }
 
@@ -60,7 +60,7 @@ void decode_warp_barrier(Decoder& d) {
     if (!warp.gather_members(lanes<std::uint32_t>(warp, o.e))) return;
     if (ClusterRaces* races = warp.block->cluster().races())
       races->clocks().sync_warp(warp, warp.mask);
-    warp.partial_syncs += warp.mask != warp.live;
+    warp.partial_syncs += warp.mask != warp.started;
   });
   op.e = members;
   d.gather_anywhere(op, {});

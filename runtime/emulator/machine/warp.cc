@@ -53,7 +53,7 @@ std::uint64_t run_ops(Warp& warp, std::uint32_t limit, Polls* polls = nullptr) {
 }  // namespace
 
 void Warp::start(std::uint32_t lanes) {
-  live = lanes;
+  started = live = lanes;
   steps = lane_steps = multiply_adds = 0;
   partial_syncs = 0;
   groups.assign(1, Group{.pc = program->entry, .mask = lanes});
@@ -117,7 +117,6 @@ void Warp::merge_into_current() {
     groups[current].poll = {};
     groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(i));
     if (current > i) --current;
-    i = 0;
     return merge_into_current();
   }
 }

@@ -70,7 +70,8 @@ struct Warp {
   const Program* program = nullptr;
   std::byte* local = nullptr;
   std::uint64_t local_step = 0;  // bytes from a lane's local memory to the next one's
-  std::uint32_t live = 0;        // lanes that exist and have not exited
+  std::uint32_t started = 0;     // lanes that exist
+  std::uint32_t live = 0;        // those that have not exited
   std::uint32_t index = 0;       // in the block
   std::uint32_t at_cluster = 0;  // lanes that arrived at the cluster's barrier and have not waited
   std::uint32_t in_cluster_phase = 0;  // those of them whose phase is not complete
