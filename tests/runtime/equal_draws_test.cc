@@ -288,7 +288,14 @@ TEST(EqualDraws, RejectsWhatRunRejects) {
       load =
           "xor.b32 %r5, %r1, 37; shl.b32 %r5, %r5, 2; add.s32 %r5, %r3, %r5; "
           "ld.shared.f32 %f0, [%r5];";
-  Manifest right = kernel_of(exchange + "bar.sync 0;" + load), wrong = kernel_of(exchange + load);
+  const auto of_two_warps = [](const std::string& body) {
+    Manifest out = kernel_of(body);
+    out.launch.block = {64};
+    for (ManifestParam& each : out.params) each.buffer->size = 256;
+    return out;
+  };
+  Manifest right = of_two_warps(exchange + "bar.sync 0;" + load),
+           wrong = of_two_warps(exchange + load);
   EXPECT_EQ(judged(right, right, 1).verdict, Verdict::same);
   for (const auto& [a, b] : {std::pair{&right, &wrong}, std::pair{&wrong, &right}}) {
     const Equality out = judged(*a, *b, 1);
