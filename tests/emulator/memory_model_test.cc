@@ -179,6 +179,24 @@ TEST(MemoryModel, AtomicsWhoseResultNobodyReads) {
             0);
 }
 
+// red.inc with different bounds gives 1 in the usual order, and 0, with which both warps store, in
+// the other one.
+TEST(MemoryModel, ReductionsThatDoNotCommute) {
+  const auto kernel = [](const char* one, const char* other) {
+    return fmt::format(
+        "and.b32 r1, r0, 31;\nsetp.ne.u32 p, r1, 0;\n@p bra END;\nsetp.ne.u32 q, r0, 0;\n"
+        "@!q red.relaxed.gpu.global.{}.u32 [ticket], 0;\n"
+        "@q red.relaxed.gpu.global.{}.u32 [ticket], 5;\nbar.sync 0;\n"
+        "ld.relaxed.gpu.global.u32 r4, [ticket];\nsetp.ne.u32 p, r4, 0;\n@p bra END;\n"
+        "st.global.u32 [data], r0;\nEND:\n",
+        one, other);
+  };
+  const Launch two_warps{.grid = {1}, .block = {64}};
+  EXPECT_EQ(found(kernel("inc", "inc"), two_warps), "");
+  EXPECT_EQ(decided(kernel("inc", "inc"), two_warps).exit_code(), 3);
+  EXPECT_EQ(decided(kernel("add", "add"), two_warps).exit_code(), 0);
+}
+
 // Retrying exchanges make progress, and a loop that reads two words goes round in vain.
 TEST(MemoryModel, LoopsThatWait) {
   const std::string retries =

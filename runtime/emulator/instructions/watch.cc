@@ -54,12 +54,13 @@ StrongAccess strong_of(const Watch& watch, const Op& op, std::uint32_t lanes,
                        const std::uint64_t* at) {
   using Kind = StrongUse::Kind;
   const bool reduces = watch.atomic == Watch::Atomic::reduces;
+  const bool commutes = reduces && watch.operation;
   return {.window = op.window,
           .lanes = lanes,
           .at = at,
           .ordering = ordering(watch),
           .use = {!watch.writes ? Kind::reads
-                  : reduces     ? Kind::reduces
+                  : commutes    ? Kind::reduces
                                 : Kind::writes,
                   watch.operation},
           .reads = !watch.writes || (watch.atomic != Watch::Atomic::no && !reduces),
@@ -269,6 +270,15 @@ std::uint8_t atom_bytes(const isa::Spelling& spelling, std::uint8_t bytes) {
   return static_cast<std::uint8_t>(bytes / elements);
 }
 
+// Names what the order of several makes no difference to: ".global.add.u32" of atom and of red. inc
+// and dec with different bounds do not commute.
+std::uint64_t commuting(const isa::Spelling& spelling) {
+  constexpr isa::Qualifier operations[] = {"add"_q, "min"_q, "max"_q, "and"_q, "or"_q, "xor"_q};
+  const auto has = [&](isa::Qualifier each) { return spelling.has(each); };
+  if (std::ranges::none_of(operations, has)) return 0;
+  return std::hash<std::string_view>()(spelling.text.substr(spelling.row().name.size())) | 1;
+}
+
 Handler watch_access(const isa::Spelling& spelling, bool all, Watch& watch) {
   if (private_space(spelling)) return nullptr;
   watch.bytes = static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
@@ -287,8 +297,7 @@ Handler watch_access(const isa::Spelling& spelling, bool all, Watch& watch) {
   watch.atomic = spelling.opcode != Opcode::atom ? Watch::Atomic::reduces
                  : spelling.has("cas"_q)         ? Watch::Atomic::compares
                                                  : Watch::Atomic::gives;
-  // ".global.add.u32": what commutes.
-  watch.operation = std::hash<std::string_view>()(spelling.text.substr(spelling.row().name.size()));
+  watch.operation = commuting(spelling);
   return watched_atomic;
 }
 

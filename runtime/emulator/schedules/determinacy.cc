@@ -31,17 +31,6 @@ bool names_place_or_time(std::string_view name) {
   return special && (special->varies || special->first == isa::SpecialRegister::smid);
 }
 
-bool commutes(const isa::Spelling& spelling) {
-  constexpr isa::Qualifier reductions[] = {"add"_q, "min"_q, "max"_q, "and"_q, "or"_q, "xor"_q};
-  return (spelling.opcode == Opcode::red || spelling.opcode == Opcode::atom) &&
-         std::ranges::any_of(reductions, [&](isa::Qualifier each) { return spelling.has(each); });
-}
-
-// ".global.add.u32" of atom.global.add.u32 and red.global.add.u32.
-std::string reduction_of(const isa::Spelling& spelling) {
-  return std::string(spelling.text.substr(spelling.row().name.size()));
-}
-
 }  // namespace
 
 // How often the program's instructions name each register.
@@ -94,8 +83,8 @@ void Determinacy::read_program() {
         return !program.watches[pc].acquires && !fences &&
                (result == "_" || (found != uses.end() && found->second == 1));
       };
-      if (commutes(spelling) && (spelling.opcode == Opcode::red || quiet()))
-        strong.reduction = &*reductions_.insert(reduction_of(spelling)).first;
+      if (spelling.opcode == Opcode::red || quiet())
+        strong.reduction = program.watches[pc].operation;
     }
   }
   if (program.uses_heap) note(program.entry, "malloc gives what is free");
@@ -295,7 +284,7 @@ void Determinacy::communicates(Warp& warp, Window window, const std::uint64_t* a
       Word& known = found->second;
       known.shared |= known.thread != thread;
       known.written |= strong->second.writes;
-      if (known.reduction != strong->second.reduction) known.reduction = nullptr;
+      if (known.reduction != strong->second.reduction) known.reduction = 0;
       if (known.shared && known.written && !known.reduction)
         note(warp.pc - 1, "threads communicate through memory, and nothing fixes who is first",
              true);

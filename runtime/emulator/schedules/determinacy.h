@@ -110,13 +110,13 @@ class Determinacy {
   /// What happened at four bytes of memory.
   struct Word {
     std::uint64_t thread = 0;
-    bool shared = false, written = false;    // by several threads; at all
-    const std::string* reduction = nullptr;  // all of it
+    bool shared = false, written = false;  // by several threads; at all
+    std::uint64_t reduction = 0;           // all of it: Watch::operation
   };
   /// Of an op: whether it changes memory, and with which reduction without a result.
   struct Strong {
     bool writes = false;
-    const std::string* reduction = nullptr;
+    std::uint64_t reduction = 0;
   };
 
   using Uses = std::unordered_map<std::string_view, int>;
@@ -131,7 +131,6 @@ class Determinacy {
   std::map<std::uint32_t, Obstacle> obstacles_;  // by op
   std::set<std::uint32_t> tests_;                // ops that were looked at
   std::unordered_map<std::uint32_t, Strong> strong_;
-  std::set<std::string> reductions_;
   std::unordered_map<const Cluster*, std::unique_ptr<Control>> controls_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, Word> words_;  // by block or global, address
 };

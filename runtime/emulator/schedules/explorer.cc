@@ -289,7 +289,7 @@ void Explorer::touch_memory(Warp& warp, std::uint32_t group, std::uint32_t pc, E
     const std::byte* host = host_of(warp, place->first, place->second, touch.bytes);
     if (host) step_.before.push_back({host, {host, host + touch.bytes}});
     if (watch.strong) {
-      const bool reduces = watch.atomic == Watch::Atomic::reduces;
+      const bool reduces = watch.atomic == Watch::Atomic::reduces && watch.operation;
       touch.kind = !watch.writes ? Touch::Kind::read
                    : reduces     ? Touch::Kind::reduce
                                  : Touch::Kind::write;
