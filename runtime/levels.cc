@@ -69,7 +69,12 @@ class SecondLook {
       again = launch_once(manifest_, "emulator", options_);
     } while (again.ended && stores.grew());
     options_.exploration->equal_stores = nullptr;
-    if (!again.ended) return;
+    if (!again.ended) {
+      for (Finding& each : outcome_.findings)
+        if (each.id == "same-value-race"_rule.id)
+          each.message += "; there was no time to compare all stores to that place";
+      return;
+    }
     for (const Finding& each : again.findings) {
       const bool known = std::ranges::any_of(outcome_.findings, [&](const Finding& other) {
         return other.id == each.id && other.line == each.line && other.message == each.message;

@@ -290,7 +290,7 @@ TEST(Levels, AreChangedByRule) {
   EXPECT_EQ(judged(fault, ignore).exit_code(), 3);
 }
 
-// ---- Kernels of public projects, where they lie beside the repository.
+// ---- Kernels of public projects, if they are next to the repository.
 
 TEST(Levels, PublicKernelsEndWithWarnings) {
   const char* const given = std::getenv("TARTAN_SHARED");

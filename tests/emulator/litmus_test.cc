@@ -5,7 +5,7 @@
 // 8 allow, which was made without the emulator.
 //
 // TARTAN_LITMUS=all adds those made of other projects' tests, in litmus/ of the folder
-// $TARTAN_SHARED (../shared beside the sources), where it is there.
+// $TARTAN_SHARED (default: ../shared next to the sources), if that exists.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -309,7 +309,7 @@ void Block::count(Report& report) const {
   }
 }
 
-// Barriers count whole warps: lanes that do not exist or have exited go with the rest of theirs. A
+// Barriers count whole warps: lanes that do not exist or have exited count with their warp. A
 // warp that arrives again in the same phase, after bar.arrive, counts again.
 bool Block::complete(const Barrier& barrier) const {
   std::uint32_t threads = 0, expected = barrier.expected;

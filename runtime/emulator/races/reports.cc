@@ -287,7 +287,8 @@ std::string RaceReports::advice(const Race& race, Span span) const {
     return "the store need not be visible to the async proxy: insert fence.proxy.async between it "
            "and the following barrier";
   if (race.kind == Race::Kind::read_unfenced)
-    return "the load comes first, but no fence.proxy.async stands between the two: the manual asks "
+    return "the load comes first, but no fence.proxy.async follows it before the write: the manual "
+           "asks "
            "for one between accesses of the generic and the async proxy (CUTLASS and older Triton "
            "leave it out behind loads): insert fence.proxy.async between the load and the barrier "
            "or arrival that follows it";
