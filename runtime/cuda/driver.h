@@ -115,6 +115,7 @@ enum class JitOption : int {
   InfoLogBytes = 4,
   ErrorLog = 5,
   ErrorLogBytes = 6,
+  OptimizationLevel = 7,  // 0 to 4
   Target = 9,
 };
 // Of JitOption::Target: an architecture's number times ten, and these for its suffix.

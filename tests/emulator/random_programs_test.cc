@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random kernels: legal, with the same bits from every path of the emulator and from a GPU, if
 // there is one. TARTAN_RANDOM_PROGRAMS and TARTAN_RANDOM_SEED set their number and the first seed.
+//
+// NVIDIA's assembler optimizes some kernels wrongly (random_scalar.cc and random_matrix.cc avoid
+// the mistakes that were met often), about one in 6,000, and dies of one in 10,000. A kernel in
+// which the GPU differs is therefore assembled again without optimization: if that gives the
+// emulator's bits, it is printed and counted, no failure.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -16,6 +21,7 @@
 #include "tartan/verify/verify.h"
 #include "tests/emulator/random_writer.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/unoptimized.h"
 
 namespace tartan {
 namespace {
@@ -63,15 +69,26 @@ class Machine {
   }
 
   std::vector<Written> run(const Batch& batch) {
+    return run(batch, device_.load(test::random_module(batch), "random.ptx"));
+  }
+
+  /// On a GPU: one program, assembled without optimization.
+  Written run_unoptimized(const RandomProgram& program) {
+    const auto cubin = test::assemble_unoptimized(test::random_module({program}));
+    EXPECT_FALSE(cubin.empty()) << program.name << ": the driver does not assemble it";
+    if (cubin.empty()) return {};
+    return run({program}, device_.load(std::span(cubin), "random.cubin")).at(0);
+  }
+
+ private:
+  std::vector<Written> run(const Batch& batch, const Result<Module>& module) {
     std::vector<Written> out;
-    const auto module = device_.load(test::random_module(batch), "random.ptx");
     EXPECT_TRUE(module) << module.diags().text();
-    if (!module) return out;
+    if (!module) return std::vector<Written>(batch.size());
     for (const RandomProgram& program : batch) out.push_back(run(*module, program));
     return out;
   }
 
- private:
   Written run(const Module& module, const RandomProgram& program) {
     auto kernel = module.kernel(program.name);
     EXPECT_TRUE(kernel) << program.name << ": " << kernel.diags().text();
@@ -187,14 +204,22 @@ TEST(RandomPrograms, GpuGivesTheSameBits) {
   if (!device) GTEST_SKIP() << device.diags().text();
   if (device->arch().sm != 90) GTEST_SKIP() << "expects an sm_90, found " << device->name();
   Machine gpu(*device), machine(emulator_device());
-  std::uint64_t compared = 0;
+  int compared = 0, optimized_wrongly = 0;
   const std::uint64_t end = first_seed() + program_count();
   for (std::uint64_t seed = first_seed(); seed < end; seed += programs_per_module) {
     const Batch batch = batch_from(seed, std::min(programs_per_module, end - seed));
-    compare(batch, gpu.run(batch), machine.run(batch), "emulator against the GPU");
-    compared += batch.size();
+    const std::vector<Written> expected = machine.run(batch), got = gpu.run(batch);
+    for (std::size_t i = 0; i < batch.size(); ++i, ++compared) {
+      const std::string text = difference(batch[i], expected[i], got[i]);
+      if (text.empty()) continue;
+      EXPECT_EQ(difference(batch[i], expected[i], gpu.run_unoptimized(batch[i])), "");
+      fmt::print("the assembler optimizes wrongly: {}", text);
+      ++optimized_wrongly;
+    }
   }
-  RecordProperty("programs", static_cast<int>(compared));
+  RecordProperty("programs", compared);
+  RecordProperty("optimized_wrongly", optimized_wrongly);
+  EXPECT_LE(optimized_wrongly, 2 + compared / 1000);
 }
 
 // Names of rows that no program used.

@@ -5,6 +5,7 @@
 // "#255" is an immediate up to 255, "amount" a small number ("amount32": an immediate below 32,
 // because NVIDIA's assembler folds bit fields that reach further differently from the GPU).
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 #include "tests/emulator/random_writer.h"
@@ -341,10 +342,26 @@ bool keeps_guards(const std::string& spelling) {
          spelling.find("tf32") == std::string::npos;
 }
 
-// The assembler assumes that neg and abs do not overflow, and that sqrt of set's result, 0 or 1.0,
-// needs no special case: their results go through an instruction that it cannot evaluate.
+// cvt to an integer of 8 or 16 bits.
+bool narrows(const std::string& spelling) {
+  if (!spelling.starts_with("cvt")) return false;
+  for (const char* type : {".s8.", ".u8.", ".s16.", ".u16."}) {
+    const std::size_t at = spelling.find(type);
+    if (at != std::string::npos && spelling.find('.', at + std::strlen(type)) == std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+// Results that go through an instruction that the assembler cannot evaluate. It assumes that neg
+// and abs do not overflow, and that sqrt of set's result, 0 or 1.0, needs no special case. A pair
+// of bytes that is stored beside another 16-bit register in one vector, it packs with that
+// register, which then reads as the pair. Integers of 8 and 16 bits it leaves wider than their
+// register.
 bool is_foreseen(const std::string& spelling) {
-  return spelling == "neg.s16" || spelling == "abs.s16" ||
+  const bool packed = spelling.find(".e4m3x2.f") != std::string::npos ||
+                      spelling.find(".e5m2x2.f") != std::string::npos;
+  return spelling == "neg.s16" || spelling == "abs.s16" || packed || narrows(spelling) ||
          (spelling.starts_with("set.") && spelling.find("f32.") != std::string::npos);
 }
 
@@ -365,6 +382,12 @@ void scalar_statement(Writer& w) {
   for (std::size_t i = 0; i < scalar.sources.size(); ++i)
     sources.push_back(operand(w, scalar.sources[i],
                               i > 0 && scalar.spelling.find_first_of(" x") == std::string::npos));
+  if (scalar.spelling.starts_with("bfe.") && bits_of(scalar.sources[0]) == 32) {
+    // Of a value that is the same in all lanes the assembler takes each field to be so, too.
+    const std::string own = w.fresh('r');
+    w.copy(own, sources[0], 32);
+    sources[0] = own;
+  }
   const bool single = scalar.spelling.find(';') == std::string::npos;
   const bool guard = single && w.chance(15) && keeps_guards(scalar.spelling);
   const char* sign = w.chance(30) ? "!" : "";
@@ -376,11 +399,9 @@ void scalar_statement(Writer& w) {
   std::string text = predicate + with_operands(scalar, results, sources);
   if (guard || was_guarded || w.depth > 0) keep_subnormals(text);
   w.line(text);
-  if (is_foreseen(scalar.spelling)) {
-    const bool narrow = bits_of(scalar.results[0]) == 16;
-    w.line("or.b{} {}, {}, {};", narrow ? 16 : 32, results[0], results[0],
-           narrow ? "%zero16" : "%zero");
-  }
+  if (is_foreseen(scalar.spelling))
+    for (std::size_t i = 0; i < results.size(); ++i)
+      w.copy(results[i], results[i], bits_of(scalar.results[i]));
   for (std::size_t i = 0; i < results.size(); ++i) {
     std::string type = scalar.results[i];
     if (type.back() == '!') {

@@ -79,8 +79,12 @@ class Writer {
   /// the 32-bit register of a 16-bit load is zero, but does not preserve it: an instruction that it
   /// cannot evaluate is inserted.
   void loaded(const std::string& reg, int bits, std::string_view type, std::string instruction) {
-    if (bits == 16) line("or.b16 {}, {}, %zero16;", reg, reg);
+    if (bits == 16) copy(reg, reg, bits);
     result(reg, bits, type, std::move(instruction));
+  }
+  /// Copies 16 or 32 bits by an instruction that NVIDIA's assembler cannot evaluate.
+  void copy(const std::string& to, const std::string& from, int bits) {
+    line("or.b{} {}, {}, %zero{};", bits, to, from, bits == 16 ? "16" : "");
   }
   /// A value of so many bits, preferably one that was computed as `type`.
   std::string source(int bits, std::string_view type = {});
