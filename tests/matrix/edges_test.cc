@@ -248,7 +248,7 @@ TEST(MatrixHardware, ReportsTrust) {
   EXPECT_EQ(
       trust("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0",
             Hardware::sm_120),
-      Trust::Documented);
+      Trust::Measured);
   EXPECT_FALSE(MatrixProduct::make(isa::parse_form("ldmatrix.sync.aligned.m8n8.x1.shared.b16").form,
                                    Hardware::sm_90));
 }

@@ -27,18 +27,11 @@ class Registers {
   }
   /// Sets every copy of element (row, col) of matrix `matrix`.
   void set(int row, int col, std::uint64_t bits, int matrix = 0) {
-    for (int lane = 0; lane < 32; ++lane)
-      for (int i = 0; i < fragment_.elements(); ++i)
-        if (isa::coord(form_, operand_, lane, i) == isa::Coord{matrix, row, col})
-          set_element(lane, i, bits);
+    for (const auto& [lane, i] : places(matrix, row, col)) set_element(lane, i, bits);
   }
   std::uint64_t get(int row, int col, int matrix = 0) const {
-    for (int lane = 0; lane < 32; ++lane)
-      for (int i = 0; i < fragment_.elements(); ++i)
-        if (isa::coord(form_, operand_, lane, i) == isa::Coord{matrix, row, col})
-          return element(lane, i);
-    ADD_FAILURE() << "no lane holds element " << row << ", " << col;
-    return 0;
+    const auto [lane, i] = places(matrix, row, col).at(0);
+    return element(lane, i);
   }
   void fill(std::uint64_t bits) {
     for (int lane = 0; lane < 32; ++lane)
@@ -59,6 +52,25 @@ class Registers {
   bool operator==(const Registers& other) const { return words_ == other.words_; }
 
  private:
+  struct Place {
+    int lane, i;
+  };
+  // The copies of an element. All are looked up when the first one is asked for.
+  const std::vector<Place>& places(int matrix, int row, int col) const {
+    if (places_.empty()) {
+      places_.resize(
+          static_cast<std::size_t>(fragment_.matrices * fragment_.rows * fragment_.cols));
+      for (int lane = 0; lane < 32; ++lane)
+        for (int i = 0; i < fragment_.elements(); ++i) {
+          const isa::Coord at = isa::coord(form_, operand_, lane, i);
+          places_.at(index(at.matrix, at.row, at.col)).push_back({lane, i});
+        }
+    }
+    return places_.at(index(matrix, row, col));
+  }
+  std::size_t index(int matrix, int row, int col) const {
+    return static_cast<std::size_t>((matrix * fragment_.rows + row) * fragment_.cols + col);
+  }
   std::uint64_t mask() const {
     return fragment_.container_bits == 64 ? ~std::uint64_t{0}
                                           : (std::uint64_t{1} << fragment_.container_bits) - 1;
@@ -91,6 +103,7 @@ class Registers {
   isa::Fragment fragment_;
   std::vector<std::array<std::uint64_t, 32>>
       words_;  // 32-bit registers use the first half of theirs
+  mutable std::vector<std::vector<Place>> places_;
 };
 
 /// A warp before one instruction.
@@ -99,6 +112,7 @@ struct Warp {
   Registers a, b, c, d;
   std::array<std::uint32_t, 32> metadata{}, scale_a{}, scale_b{};
   int selector = 0;
+  int byte_a = 0, thread_a = 0, byte_b = 0, thread_b = 0;
 
   explicit Warp(const isa::Form& form)
       : form(form),
@@ -111,6 +125,9 @@ struct Warp {
   void run(Hardware hardware, Path path = Path::best) {
     auto product = MatrixProduct::make(form, hardware, path);
     ASSERT_TRUE(product) << product.diags().text();
+    run(*product);
+  }
+  void run(const MatrixProduct& product) {
     const auto a_registers = a.pointers(), b_registers = b.pointers(), c_registers = c.pointers(),
                d_registers = d.pointers();
     MatrixOperands operands;
@@ -122,7 +139,11 @@ struct Warp {
     operands.selector = selector;
     operands.scale_a = scale_a.data();
     operands.scale_b = scale_b.data();
-    product->run(operands);
+    operands.byte_a = byte_a;
+    operands.thread_a = thread_a;
+    operands.byte_b = byte_b;
+    operands.thread_b = thread_b;
+    product.run(operands);
   }
 };
 

@@ -27,6 +27,13 @@ std::int32_t integer(Type type, std::uint32_t raw) {
                               : static_cast<std::int32_t>(raw);
 }
 
+// ue8m0: 2^(bits - 127). Bit 7 of ue4m3 is ignored.
+Term decode_scale(Type type, std::uint32_t bits) {
+  if (type == Type::ue4m3) return decode(format(Type::ue4m3), bits & 0x7F);
+  return {1, static_cast<std::int16_t>(static_cast<int>(bits) - 127),
+          bits == 0xFF ? Special::nan : Special::none};
+}
+
 // An 8-bit or smaller float as f16: exact; a subnormal may become normal.
 Term as_half(Term term) {
   if (term.special != Special::none || term.significand == 0) return term;
@@ -97,30 +104,28 @@ std::vector<Term> Arithmetic::terms(const Factor& factor, const std::uint32_t* i
 // Block scales. A word's bytes are the scales of neighbouring blocks of k. For rows, lane 4 * (row
 // mod 8) + 2 * thread_a holds the scale of the upper eight rows, the next lane that of the lower
 // eight; for columns, lane 4 * col + thread_b.
+Term Arithmetic::scale_of_row(const Images& images, int row, int block) const {
+  const std::uint32_t word = images.scale_a[4 * (row % 8) + 2 * images.thread_a + row / 8];
+  return decode_scale(form_.scale_type, word >> (8 * (images.byte_a + block)) & 0xFF);
+}
+
+Term Arithmetic::scale_of_column(const Images& images, int col, int block) const {
+  const std::uint32_t word = images.scale_b[4 * col + images.thread_b];
+  return decode_scale(form_.scale_type, word >> (8 * (images.byte_b + block)) & 0xFF);
+}
+
+// One scale for a row and one for a column, which are powers of two.
 void Arithmetic::scale(const Images& images, std::vector<Term>& a, std::vector<Term>& b) const {
-  const int vector = form_.scale_vec ? form_.scale_vec : form_.kind == isa::Kind::mxf4 ? 2 : 1;
-  const auto apply = [&](Term& term, std::uint32_t word, int byte) {
-    const std::uint32_t bits = word >> (8 * byte) & 0xFF;
-    if (form_.scale_type == Type::ue8m0) {
-      term.exponent = static_cast<std::int16_t>(term.exponent + static_cast<int>(bits) - 127);
-      if (bits == 0xFF) term.special = Special::nan;
-      return;
+  const auto apply = [](Term* first, int count, const Term& scale) {
+    for (Term* term = first; term != first + count; ++term) {
+      term->exponent = static_cast<std::int16_t>(term->exponent + scale.exponent);
+      if (scale.special == Special::nan) term->special = Special::nan;
     }
-    const Term factor = decode(format(Type::ue4m3), bits & 0x7F);
-    if (factor.special == Special::nan) term.special = Special::nan;
-    term.significand *= factor.significand;
-    term.exponent = static_cast<std::int16_t>(term.significand ? term.exponent + factor.exponent
-                                                               : zero_exponent);
   };
   for (int row = 0; row < m_; ++row)
-    for (int k = 0; k < stored_; ++k)
-      apply(a[static_cast<std::size_t>(row * stored_ + k)],
-            images.scale_a[4 * (row % 8) + 2 * images.thread_a + row / 8],
-            images.byte_a + k / (stored_ / vector));
+    apply(&a[static_cast<std::size_t>(row * stored_)], stored_, scale_of_row(images, row, 0));
   for (int col = 0; col < n_; ++col)
-    for (int k = 0; k < k_; ++k)
-      apply(b[static_cast<std::size_t>(col * k_ + k)], images.scale_b[4 * col + images.thread_b],
-            images.byte_b + k / (k_ / vector));
+    apply(&b[static_cast<std::size_t>(col * k_)], k_, scale_of_column(images, col, 0));
 }
 
 std::uint32_t Arithmetic::code(const Images& images, int row, int j) const {
@@ -277,6 +282,7 @@ void Arithmetic::run(const Images& images) const {
       case Method::integer:
         kernel_ ? run_integer_tile(images, a, b, c, d) : run_integers(images, a, b, c, d);
         break;
+      case Method::scaled_groups: run_groups(images, a, b, c, d); break;
       case Method::popcount: run_bits(a, b, c, d); break;
       case Method::float_chain:
       case Method::half_tree: run_scalar(a, b, c, d); break;

@@ -48,6 +48,8 @@ class Arithmetic {
   static std::uint32_t raw(const Factor& factor, const std::uint32_t* image, int outer, int k);
   static Term number(const Factor& factor, std::uint32_t raw, bool through_half);
   std::vector<Term> terms(const Factor& factor, const std::uint32_t* image, bool negate) const;
+  Term scale_of_row(const Images& images, int row, int block) const;
+  Term scale_of_column(const Images& images, int col, int block) const;
   void scale(const Images& images, std::vector<Term>& a, std::vector<Term>& b) const;
   void select(const Images& images, int row, int col, const std::uint32_t* image, const Term* dense,
               Term* selected) const;
@@ -72,6 +74,13 @@ class Arithmetic {
                 const std::uint32_t* c, std::uint32_t* d) const;
   void run_integer_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
                         const std::uint32_t* c, std::uint32_t* d) const;
+
+  // 4-bit floats with block scales (arithmetic_groups.cc).
+  void run_groups(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
+                  const std::uint32_t* c, std::uint32_t* d) const;
+
+  // Calls visit(row, index of the stored element, k of the dense one, legal). Not legal: two
+  // elements have the same place, or one has none.
   template <typename Visit>
   void each_stored(const Images& images, const Visit& visit) const;
 
@@ -88,5 +97,26 @@ class Arithmetic {
   std::vector<std::uint8_t> identity_;
   int step_ = 0;  // products of one sum
 };
+
+template <typename Visit>
+void Arithmetic::each_stored(const Images& images, const Visit& visit) const {
+  const int width = a_.container == 32 ? 2 : a_.container == 4 ? 8 : 4;
+  for (int j = 0; j < k_ / width; ++j)
+    for (int row = 0; row < m_; ++row) {
+      const std::uint32_t code = this->code(images, row, j);
+      const int low = static_cast<int>(code & 3), high = static_cast<int>(code >> 2);
+      if (width == 2) {
+        visit(row, j, 2 * j + (code == 4 ? 0 : 1), code == 4 || code == 14);
+      } else if (width == 4) {
+        visit(row, 2 * j, 4 * j + low, low != high);
+        visit(row, 2 * j + 1, 4 * j + high, low != high);
+      } else {
+        for (int e = 0; e < 2; ++e) {
+          visit(row, 4 * j + e, 8 * j + 2 * low + e, low != high);
+          visit(row, 4 * j + 2 + e, 8 * j + 2 * high + e, low != high);
+        }
+      }
+    }
+}
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -97,10 +97,10 @@ void negate(float* values, int count) {
 // its elements.
 void Arithmetic::prepare_tiles(Path path) {
   const bool pairs = method_ == Method::half_pairs;
-  if (m_ % 16 || matrices_ != 1 || form_.block_scale) return;
-  if (method_ == Method::integer) {
+  if (m_ % 16 || matrices_ != 1) return;
+  if (method_ == Method::integer || method_ == Method::scaled_groups) {
     kernel_ = tile_kernel(path);
-  } else if (pairs || method_ == Method::fused_sum) {
+  } else if ((pairs || method_ == Method::fused_sum) && !form_.block_scale) {
     const auto a = tile_format(a_.type, pairs), b = tile_format(b_.type, pairs);
     if (!a || !b || sum_.length % 4) return;
     format_a_ = *a;
@@ -114,29 +114,6 @@ void Arithmetic::prepare_tiles(Path path) {
     identity_.push_back(static_cast<std::uint8_t>(k));
   }
   step_ = sparse_ ? 2 * sum_.length : sum_.length;
-}
-
-// Calls visit(row, index of the stored element, k of the dense one). False if two elements have the
-// same place, or one has none: A cannot be expanded then.
-template <typename Visit>
-void Arithmetic::each_stored(const Images& images, const Visit& visit) const {
-  const int width = a_.container == 32 ? 2 : a_.container == 4 ? 8 : 4;
-  for (int j = 0; j < k_ / width; ++j)
-    for (int row = 0; row < m_; ++row) {
-      const std::uint32_t code = this->code(images, row, j);
-      const int low = static_cast<int>(code & 3), high = static_cast<int>(code >> 2);
-      if (width == 2) {
-        visit(row, j, 2 * j + (code == 4 ? 0 : 1), code == 4 || code == 14);
-      } else if (width == 4) {
-        visit(row, 2 * j, 4 * j + low, low != high);
-        visit(row, 2 * j + 1, 4 * j + high, low != high);
-      } else {
-        for (int e = 0; e < 2; ++e) {
-          visit(row, 4 * j + e, 8 * j + 2 * low + e, low != high);
-          visit(row, 4 * j + 2 + e, 8 * j + 2 * high + e, low != high);
-        }
-      }
-    }
 }
 
 void Arithmetic::run_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b,

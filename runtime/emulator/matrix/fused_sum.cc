@@ -22,6 +22,11 @@ struct Specials {
     if (c.special == Special::infinity) infinite(c.significand < 0);
   }
   void infinite(bool negative) { (negative ? minus : plus) = true; }
+  bool any() const { return nan || plus || minus; }
+  std::uint32_t result(const Format& format) const {
+    if (nan || (plus && minus)) return format.nan_bits();
+    return format.infinity_bits() | (minus ? 1u << (format.bits() - 1) : 0);
+  }
 };
 
 // value * 2^shift, with the magnitude truncated to an integer.
@@ -29,6 +34,16 @@ std::int64_t cut(std::int64_t value, int shift) {
   const auto magnitude = static_cast<std::uint64_t>(value < 0 ? -value : value);
   const std::uint64_t cut = shift >= 0 ? magnitude << shift : shift < -63 ? 0 : magnitude >> -shift;
   return value < 0 ? -static_cast<std::int64_t>(cut) : static_cast<std::int64_t>(cut);
+}
+
+// A sum of what was cut, as a result.
+std::uint32_t rounded(const FusedSum& rule, const Format& format, std::int64_t sum, int largest) {
+  const bool half = rule.accumulator == f16;
+  const auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
+  const std::uint32_t bits =
+      encode(format, sum < 0, magnitude, largest - rule.fraction,
+             half ? Round::nearest_even : Round::toward_zero, half ? 11 : rule.kept);
+  return bits & format.nan_bits() ? bits : 0;  // underflow loses the sign
 }
 
 std::uint32_t one_sum(const FusedSum& rule, const Format& format, const Term* a, const Term* b,
@@ -43,10 +58,7 @@ std::uint32_t one_sum(const FusedSum& rule, const Format& format, const Term* a,
     largest = std::max(largest, a[i].exponent + b[i].exponent);
     empty = false;
   }
-  const bool half = rule.accumulator == f16;
-  if (specials.nan || (specials.plus && specials.minus)) return format.nan_bits();
-  if (specials.plus || specials.minus)
-    return format.infinity_bits() | (specials.minus ? 1u << (format.bits() - 1) : 0);
+  if (specials.any()) return specials.result(format);
   if (empty) return 0;
 
   std::int64_t sum =
@@ -59,11 +71,7 @@ std::uint32_t one_sum(const FusedSum& rule, const Format& format, const Term* a,
       sum += cut(product,
                  rule.fraction - rule.product_fraction + a[i].exponent + b[i].exponent - largest);
   }
-  const auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
-  const std::uint32_t rounded =
-      encode(format, sum < 0, magnitude, largest - rule.fraction,
-             half ? Round::nearest_even : Round::toward_zero, half ? 11 : rule.kept);
-  return rounded & format.nan_bits() ? rounded : 0;  // underflow loses the sign
+  return rounded(rule, format, sum, largest);
 }
 
 }  // namespace
@@ -76,6 +84,21 @@ std::uint32_t fused_sum(const FusedSum& rule, const Term* a, const Term* b, int 
     c = one_sum(rule, format, a + first, b + first, length, decode(format, c));
   }
   return c;
+}
+
+std::uint32_t group_sum(const FusedSum& rule, const Group* groups, int count, std::uint32_t c) {
+  const Format format = emulator::format(rule.accumulator);
+  const Term start = decode(format, c);
+  Specials specials;
+  specials.accumulator(start);
+  if (specials.any()) return specials.result(format);
+  int largest = std::max<int>(rule.floor, start.exponent);
+  for (int i = 0; i < count; ++i) largest = std::max(largest, groups[i].exponent);
+  std::int64_t sum =
+      cut(start.significand, rule.fraction - format.fraction_bits + start.exponent - largest);
+  for (int i = 0; i < count; ++i)
+    sum += cut(groups[i].sum, rule.fraction - rule.product_fraction + groups[i].exponent - largest);
+  return rounded(rule, format, sum, largest);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -10,6 +10,9 @@
 //
 // Factors are not normalised, neither subnormals nor products of two or more; zeros have no
 // exponent; an infinite result needs an infinite operand.
+//
+// group_sum() adds sums of groups instead of products: those of 4-bit floats with block scales. A
+// group's exponent is that of its scales alone, and a group is cut once.
 #pragma once
 
 #include "runtime/emulator/matrix/float_format.h"
@@ -29,5 +32,14 @@ struct FusedSum {
 /// One chain over `count` products. `c` and the result are bits of the accumulator's type.
 std::uint32_t fused_sum(const FusedSum& rule, const Term* a, const Term* b, int count,
                         std::uint32_t c);
+
+/// The exact sum of a group's products, times its scales.
+struct Group {
+  std::int32_t sum = 0;          // in units of 2^(exponent - product_fraction)
+  int exponent = zero_exponent;  // of both scales; zero_exponent: all products are zero
+};
+
+/// c and the groups, f32. The sum is too small for infinities: c alone may be infinite or NaN.
+std::uint32_t group_sum(const FusedSum& rule, const Group* groups, int count, std::uint32_t c);
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -42,7 +42,9 @@ constexpr std::string_view blackwell = "published B200 measurements: as on an H1
 constexpr std::string_view consumer =
     "published RTX 5090 measurements: one step of 32 products, 25 fraction bits";
 constexpr std::string_view scaled =
-    "the manual's semantics; the sum is assumed to be the unscaled instruction's";
+    "published RTX Blackwell and B200 measurements: one step of 32 products, 25 fraction bits";
+constexpr std::string_view fours =
+    "published RTX Blackwell and B200 measurements: exact groups of 16 products, 35 fraction bits";
 constexpr std::string_view directed =
     "recorded on an H100 for .rn and .rz of mma, and for wmma; assumed for .rm and .rp of mma";
 constexpr std::string_view nearest = "nothing published: assumed equal to the nearest generation";
@@ -91,8 +93,9 @@ constexpr NumericRule rules[] = {
     {.hardware = any, .opcodes = mma, .a = small, .method = fused_sum, .length = 16, .fraction = 13, .floor_f32 = -133, .floor_f16 = -21, .kept = 14, .trust = Assumed, .source = nearest},
 };
 
-// Block-scaled products: scaling is exact, so that only the sum has to be chosen.
-constexpr NumericRule block_scaled = {.hardware = any, .opcodes = mma, .a = small, .method = fused_sum, .length = 64, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Documented, .source = scaled};
+// Block-scaled products.
+constexpr NumericRule scaled_bytes = {.hardware = any, .opcodes = mma, .a = small, .method = fused_sum, .length = 32, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = scaled};
+constexpr NumericRule scaled_fours = {.hardware = any, .opcodes = mma, .a = Type::e2m1, .method = scaled_groups, .length = 16, .fraction = 35, .floor_f32 = -139, .kept = 24, .trust = Measured, .source = fours};
 // clang-format on
 
 std::uint8_t opcode_bit(isa::Opcode opcode) {
@@ -106,7 +109,7 @@ std::uint8_t opcode_bit(isa::Opcode opcode) {
 }  // namespace
 
 const NumericRule& rule_of(const isa::Form& form, Hardware hardware) {
-  if (form.block_scale) return block_scaled;
+  if (form.block_scale) return form.kind == isa::Kind::mxf8f6f4 ? scaled_bytes : scaled_fours;
   for (const NumericRule& rule : rules) {
     if (!(rule.hardware >> static_cast<int>(hardware) & 1) ||
         !(rule.opcodes & opcode_bit(form.opcode)))
@@ -119,7 +122,7 @@ const NumericRule& rule_of(const isa::Form& form, Hardware hardware) {
     return rule;
   }
   assert(false && "every form has a rule on every hardware");
-  return block_scaled;
+  return scaled_bytes;
 }
 
 std::optional<Hardware> hardware_of(Arch arch) {

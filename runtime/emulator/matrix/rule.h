@@ -14,6 +14,8 @@ enum class Method : std::uint8_t {
   fused_sum,   // chained fused sums, C in the first (runtime/emulator/matrix/fused_sum.h)
   half_pairs,  // 8-bit floats as f16: two fused sums from +0, k mod 4 in {0, 1} first, then {2, 3};
                // C added last, in IEEE arithmetic
+  scaled_groups,  // 4-bit floats with block scales: one sum of C and of the exact sums of `length`
+                  // stored products each (group_sum in fused_sum.h)
   float_chain,  // f16 m8n8k4 on scalar units: a chain of binary32 fma from +0, k ascending; C added
                 // last
   half_tree,  // the same with f16 results: two sums of two products each, added to C one after the
@@ -31,7 +33,8 @@ struct NumericRule {
   Type d = Type::none;  // none: any
   Shape shape = {};     // none: any
   Method method = Method::fused_sum;
-  int length = 0;     // products of one fused sum; more of them make a chain, k ascending
+  int length = 0;     // products of one fused sum; more of them make a chain, k ascending. Of
+                      // scaled_groups: of a group
   int fraction = 0;   // fraction bits after truncation, counted from the largest exponent
   int floor_f32 = 0;  // lower bound of the largest exponent, by the type of the accumulator
   int floor_f16 = 0;
