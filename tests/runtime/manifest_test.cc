@@ -352,7 +352,7 @@ TEST_P(Program, GivesTheRecordedResults) {
 
 INSTANTIATE_TEST_SUITE_P(All, Program,
                          testing::Values("ldm_x4", "stm_x2_trans", "wmma_f16_f32_rc_sm80",
-                                         "mma_gemm_sm80", "softmax"),
+                                         "wgmma_f16_floor", "mma_gemm_sm80", "softmax"),
                          [](const auto& info) { return std::string(info.param); });
 
 template <typename T>
