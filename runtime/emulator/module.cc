@@ -94,8 +94,8 @@ bool Machine::open_heap() {
 
 // The later a level stands in Trust, the less it is trusted; -1: nothing is in question.
 static int rank(const NumericTrust& trust) {
-  for (const Trust level : {Trust::Recorded, Trust::Measured, Trust::Documented, Trust::Assumed})
-    if (emulator::name(level) == trust.level) return static_cast<int>(level);
+  for (int level = 0; level < trust_count; ++level)
+    if (emulator::name(static_cast<Trust>(level)) == trust.level) return level;
   return -1;
 }
 

@@ -111,17 +111,22 @@ NumericTrust trust_of(const std::string& body, const std::string& hardware) {
 }
 
 TEST(EmulatorTrust, IsThatOfTheLeastTrustedInstruction) {
-  const std::string half =
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0, f1, f2, f3}, {r1, r2, r3, r4}, {r5, "
-      "r6}, {f0, f1, f2, f3};\n";
+  const auto product = [](const std::string& type) {
+    return "mma.sync.aligned.m16n8k16.row.col.f32." + type + "." + type +
+           ".f32 {f0, f1, f2, f3}, {r1, r2, r3, r4}, {r5, r6}, {f0, f1, f2, f3};\n";
+  };
+  const std::string half = product("f16"), brain = product("bf16");
   const std::string power = "ex2.approx.f32 f1, f2;\n";
   EXPECT_EQ(trust_of("add.f32 f1, f2, f3;", "sm_90").level, "");
   EXPECT_EQ(trust_of(half, "sm_90").level, "recorded");
-  EXPECT_EQ(trust_of(half, "sm_80").level, "measured");
-  EXPECT_EQ(trust_of(half, "sm_75").level, "assumed");
+  EXPECT_EQ(trust_of(half, "sm_80").level, "partly recorded");
+  EXPECT_EQ(trust_of(half, "sm_75").level, "measured");
+  EXPECT_EQ(trust_of(brain, "sm_75").level, "assumed");
   EXPECT_EQ(trust_of(half + power, "sm_90").level, "documented");
   EXPECT_EQ(trust_of(power + half, "sm_90").instruction, "ex2.approx.f32");
-  EXPECT_EQ(trust_of(power + half, "sm_75").instruction.substr(0, 25), half.substr(0, 25));
+  EXPECT_EQ(trust_of(half + power, "sm_80").level, "documented");
+  EXPECT_EQ(trust_of(brain + half + power, "sm_75").level, "assumed");
+  EXPECT_EQ(trust_of(power + brain, "sm_75").instruction.substr(0, 25), brain.substr(0, 25));
   EXPECT_FALSE(trust_of(power, "sm_90").source.empty());
 }
 

@@ -243,8 +243,18 @@ TEST(MatrixHardware, ReportsTrust) {
     return MatrixProduct::make(isa::parse_form(mnemonic).form, hardware)->trust();
   };
   EXPECT_EQ(trust(mixed_product, Hardware::sm_90), Trust::Recorded);
-  EXPECT_EQ(trust(mixed_product, Hardware::sm_80), Trust::Measured);
-  EXPECT_EQ(trust(mixed_product, Hardware::sm_75), Trust::Assumed);
+  EXPECT_EQ(trust(mixed_product, Hardware::sm_80), Trust::PartlyRecorded);
+  EXPECT_EQ(trust(mixed_product, Hardware::sm_75), Trust::Measured);
+  EXPECT_EQ(trust(bf16_product, Hardware::sm_75), Trust::Assumed);
+  constexpr const char* tf32_product = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
+  constexpr const char* tf32_wmma = "wmma.mma.sync.aligned.row.col.m16n16k8.f32.tf32.tf32.f32";
+  for (const Hardware hardware : {Hardware::sm_80, Hardware::sm_89, Hardware::sm_100}) {
+    EXPECT_EQ(trust(tf32_product, hardware), Trust::Measured);
+    EXPECT_EQ(trust(tf32_wmma, hardware), Trust::PartlyRecorded);
+    EXPECT_EQ(trust(bf16_product, hardware), Trust::PartlyRecorded);
+  }
+  for (const char* product : {mixed_product, tf32_product, tf32_wmma})
+    EXPECT_EQ(trust(product, Hardware::sm_120), Trust::Measured);
   EXPECT_EQ(
       trust("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0",
             Hardware::sm_120),

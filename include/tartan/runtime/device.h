@@ -94,9 +94,9 @@ struct Finding {
 };
 
 /// How well emulated results match the hardware. `level` is "recorded" (reproduces bits recorded on
-/// that hardware), "measured" (public measurements agree for ordinary numbers), "documented" (the
-/// manual's semantics or error bound) or "assumed" (the nearest generation's rule); empty if
-/// everything is exact by definition.
+/// that hardware), "partly recorded" (the same, but special values were not recorded), "measured"
+/// (public measurements agree for ordinary numbers), "documented" (the manual's semantics or error
+/// bound) or "assumed" (the nearest generation's rule); empty if everything is exact by definition.
 struct NumericTrust {
   std::string level;
   std::string instruction;  // the least known of the kernel's: "mma.sync.aligned.m16n8k16..."

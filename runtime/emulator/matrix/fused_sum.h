@@ -39,7 +39,7 @@ struct Group {
   int exponent = zero_exponent;  // of both scales; zero_exponent: all products are zero
 };
 
-/// c and the groups, f32. The sum is too small for infinities: c alone may be infinite or NaN.
+/// c and the groups; f32. Only c may be infinite or NaN.
 std::uint32_t group_sum(const FusedSum& rule, const Group* groups, int count, std::uint32_t c);
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

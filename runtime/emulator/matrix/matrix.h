@@ -37,15 +37,20 @@ std::optional<Hardware> hardware_of(Arch arch);
 
 /// How well an emulated result matches the hardware.
 enum class Trust : std::uint8_t {
-  Recorded,    // reproduces bits recorded on that hardware, special values included
-  Measured,    // public measurements agree for ordinary numbers; special values follow sm_90's
-  Documented,  // the manual's semantics; order and rounding of the sum are those of the nearest
-               // known instruction
-  Assumed,     // nothing is known: the nearest generation's rule
+  Recorded,        // reproduces bits recorded on that hardware, special values included
+  PartlyRecorded,  // reproduces bits recorded on that hardware, of ordinary numbers; special values
+                   // and subnormal results follow sm_90's
+  Measured,        // public measurements agree for ordinary numbers; special values follow sm_90's
+  Documented,      // the manual's semantics; order and rounding of the sum are those of the nearest
+                   // known instruction
+  Assumed,         // nothing is known: the nearest generation's rule
 };
 
+inline constexpr int trust_count = 5;
+
 constexpr std::string_view name(Trust trust) {
-  constexpr std::string_view names[] = {"recorded", "measured", "documented", "assumed"};
+  constexpr std::string_view names[] = {"recorded", "partly recorded", "measured", "documented",
+                                        "assumed"};
   return names[static_cast<int>(trust)];
 }
 

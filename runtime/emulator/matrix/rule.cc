@@ -32,13 +32,23 @@ constexpr std::string_view exact = "exact by definition; recorded on an H100";
 constexpr std::string_view scalar =
     "the assembler replaces it by the scalar code that was recorded on an H100";
 constexpr std::string_view volta =
+    "ordinary numbers recorded on a V100: steps of 4 products, 23 fraction bits";
+constexpr std::string_view volta_quads =
     "published V100 measurements: steps of 4 products, 23 fraction bits";
-constexpr std::string_view turing = "published measurements disagree on the step's length (8 or 4)";
+constexpr std::string_view turing =
+    "published Turing measurements, and machine code: steps of 8 products, 24 fraction bits";
 constexpr std::string_view ampere =
-    "published A100 measurements: steps of 8 products (tf32: 4), 24 fraction bits";
+    "ordinary numbers recorded on an A100 and an RTX 1000 Ada: steps of 8 products (wmma of tf32: "
+    "4), 24 fraction bits";
+constexpr std::string_view ampere_tf32 =
+    "published A100 measurements: steps of 4 products, 24 fraction bits";
 constexpr std::string_view ada =
-    "published L40S and RTX 4090 measurements: steps of 16 products, 13 fraction bits";
-constexpr std::string_view blackwell = "published B200 measurements: as on an H100";
+    "ordinary numbers recorded on an RTX 1000 Ada: steps of 16 products, 13 fraction bits";
+constexpr std::string_view blackwell = "ordinary numbers recorded on a B200: as on an H100";
+constexpr std::string_view blackwell_tf32 = "published B200 measurements: as on an H100";
+constexpr std::string_view consumer_halves = "published RTX Blackwell measurements: as on an H100";
+constexpr std::string_view steps_of_four =
+    "the machine code is two steps of 4 products, each measured as on an H100";
 constexpr std::string_view consumer =
     "published RTX 5090 measurements: one step of 32 products, 25 fraction bits";
 constexpr std::string_view scaled =
@@ -63,30 +73,33 @@ constexpr NumericRule rules[] = {
     {.hardware = any, .opcodes = wgmma, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
     {.hardware = any, .opcodes = wgmma, .a = bytes, .method = fused_sum, .length = 32, .fraction = 13, .floor_f32 = -133, .floor_f16 = -21, .kept = 14, .trust = Recorded, .source = recorded},
     // The f16 product of a quad pair: native up to sm_75.
-    {.hardware = on({sm_70}), .opcodes = mma, .a = f16, .shape = quad_pair, .method = fused_sum, .length = 4, .fraction = 23, .floor_f32 = -131, .floor_f16 = -19, .kept = 24, .trust = Measured, .source = volta},
-    {.hardware = on({sm_75}), .opcodes = mma, .a = f16, .shape = quad_pair, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = turing},
+    {.hardware = on({sm_70}), .opcodes = mma, .a = f16, .shape = quad_pair, .method = fused_sum, .length = 4, .fraction = 23, .floor_f32 = -131, .floor_f16 = -19, .kept = 24, .trust = Measured, .source = volta_quads},
+    {.hardware = on({sm_75}), .opcodes = mma, .a = f16, .shape = quad_pair, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = nearest},
     {.hardware = on({sm_90}), .opcodes = mma, .a = f16, .d = f32, .shape = quad_pair, .method = float_chain, .trust = Recorded, .source = recorded},
     {.hardware = on({sm_90}), .opcodes = mma, .a = f16, .d = f16, .shape = quad_pair, .method = half_tree, .trust = Recorded, .source = recorded},
     {.hardware = any, .opcodes = mma, .a = f16, .d = f32, .shape = quad_pair, .method = float_chain, .trust = Measured, .source = scalar},
     {.hardware = any, .opcodes = mma, .a = f16, .d = f16, .shape = quad_pair, .method = half_tree, .trust = Measured, .source = scalar},
     // f16 and bf16.
-    {.hardware = on({sm_70}), .opcodes = warp, .a = f16, .method = fused_sum, .length = 4, .fraction = 23, .floor_f32 = -131, .floor_f16 = -19, .kept = 24, .trust = Measured, .source = volta},
-    {.hardware = on({sm_75}), .opcodes = warp, .a = f16, .method = fused_sum, .length = 8, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = turing},
-    {.hardware = on({sm_80, sm_89}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 8, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Measured, .source = ampere},
+    {.hardware = on({sm_70}), .opcodes = warp, .a = f16, .method = fused_sum, .length = 4, .fraction = 23, .floor_f32 = -131, .floor_f16 = -19, .kept = 24, .trust = PartlyRecorded, .source = volta},
+    {.hardware = on({sm_75}), .opcodes = warp, .a = f16, .method = fused_sum, .length = 8, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Measured, .source = turing},
+    {.hardware = on({sm_80, sm_89}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 8, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = PartlyRecorded, .source = ampere},
     {.hardware = on({sm_90}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
-    {.hardware = on({sm_100, sm_120}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = blackwell},
+    {.hardware = on({sm_100}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = PartlyRecorded, .source = blackwell},
+    {.hardware = on({sm_120}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = consumer_halves},
     {.hardware = on({sm_70, sm_75}), .opcodes = warp, .a = halves, .method = fused_sum, .length = 8, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = nearest},
     // tf32: wmma chains two steps where mma has one.
-    {.hardware = on({sm_80, sm_89}), .opcodes = warp, .a = tf32, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Measured, .source = ampere},
+    {.hardware = on({sm_80, sm_89}), .opcodes = mma, .a = tf32, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Measured, .source = ampere_tf32},
+    {.hardware = on({sm_80, sm_89}), .opcodes = wmma, .a = tf32, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = PartlyRecorded, .source = ampere},
     {.hardware = on({sm_90}), .opcodes = mma, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
     {.hardware = on({sm_90}), .opcodes = wmma, .a = tf32, .method = fused_sum, .length = 4, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
-    {.hardware = on({sm_100, sm_120}), .opcodes = mma, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = blackwell},
-    {.hardware = on({sm_100, sm_120}), .opcodes = wmma, .a = tf32, .method = fused_sum, .length = 4, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Assumed, .source = nearest},
+    {.hardware = on({sm_100, sm_120}), .opcodes = mma, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = blackwell_tf32},
+    {.hardware = on({sm_100}), .opcodes = wmma, .a = tf32, .method = fused_sum, .length = 4, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = PartlyRecorded, .source = blackwell},
+    {.hardware = on({sm_120}), .opcodes = wmma, .a = tf32, .method = fused_sum, .length = 4, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = steps_of_four},
     {.hardware = on({sm_70, sm_75}), .opcodes = warp, .a = tf32, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = nearest},
     // 8, 6 and 4-bit floats.
-    {.hardware = on({sm_89}), .opcodes = mma, .a = bytes, .method = fused_sum, .length = 16, .fraction = 13, .floor_f32 = -133, .floor_f16 = -21, .kept = 14, .trust = Measured, .source = ada},
+    {.hardware = on({sm_89}), .opcodes = mma, .a = bytes, .method = fused_sum, .length = 16, .fraction = 13, .floor_f32 = -133, .floor_f16 = -21, .kept = 14, .trust = PartlyRecorded, .source = ada},
     {.hardware = on({sm_90}), .opcodes = mma, .a = bytes, .method = half_pairs, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
-    {.hardware = on({sm_100}), .opcodes = mma, .a = bytes, .method = half_pairs, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = blackwell},
+    {.hardware = on({sm_100}), .opcodes = mma, .a = bytes, .method = half_pairs, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = PartlyRecorded, .source = blackwell},
     {.hardware = on({sm_120}), .opcodes = mma, .a = bytes, .method = fused_sum, .length = 32, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = consumer},
     {.hardware = on({sm_120}), .opcodes = mma, .a = small, .method = fused_sum, .length = 32, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Documented, .source = consumer},
     {.hardware = on({sm_100, sm_90}), .opcodes = mma, .a = small, .method = half_pairs, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Assumed, .source = nearest},
