@@ -48,8 +48,16 @@ unsigned OperandMatcher::images(unsigned spaces) const {
   return independent_samplers() ? unsigned{isa::as_sampler} : unsigned{isa::as_texture};
 }
 
+// Even +0 is one, of which the tree keeps nothing.
+bool OperandMatcher::has_offset(const ptx::Operand& base) const {
+  const std::string_view text = module_.source->text();
+  const std::size_t behind =
+      text.find_first_not_of(" \t\r\n", module_.offset_of(base.text) + base.text.size());
+  return base.value || (behind < text.size() && text[behind] == '+');
+}
+
 bool OperandMatcher::handle_fits(const ptx::Operand& base, unsigned spaces) const {
-  if (base.kind != ptx::OperandKind::Name || base.value) return false;
+  if (base.kind != ptx::OperandKind::Name || has_offset(base)) return false;
   const NameInfo& info = names_.of(base);
   if (info.kind == NameKind::Register)
     return info.vector == 1 && bits(info.type) == 64 && !tartan::info(info.type).floating;
@@ -58,7 +66,7 @@ bool OperandMatcher::handle_fits(const ptx::Operand& base, unsigned spaces) cons
 
 bool OperandMatcher::image_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const auto parts = module_.children(operand);
-  if (parts.empty() || operand.value || !operand.text.empty()) return false;
+  if (parts.empty() || !operand.text.empty()) return false;
   if (!handle_fits(parts[0], wanted.row.spaces)) return false;
   if (wanted.row.coordinates == 0) return parts.size() == 1;
   const bool sampler = parts.size() == 3;
@@ -107,9 +115,10 @@ OperandMismatch OperandMatcher::image_mismatch(const ptx::Operand& operand,
   const auto kind = [&](unsigned spaces, const ptx::Operand& part) {
     return wrong(std::string(handle_text(images(spaces))), found(part), part.text);
   };
+  if (!parts.empty() && (operand.value || has_offset(parts[0])))
+    return wrong("no offset", "one", parts[0].text);
   if (parts.empty() || !handle_fits(parts[0], wanted.row.spaces))
     return kind(wanted.row.spaces, parts.empty() ? operand : parts[0]);
-  if (operand.value) return wrong("no offset", "one", parts[0].text);
   const bool sampled = wanted.row.sampled;
   if (sampled && parts.size() == 3 && !handle_fits(parts[1], isa::as_sampler))
     return kind(isa::as_sampler, parts[1]);

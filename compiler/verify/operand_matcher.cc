@@ -186,6 +186,12 @@ bool OperandMatcher::register_fits(Type type, const Wanted& wanted) {
          (wanted.row.fit == Fit::Wider ? bits(wanted.type) <= 32 : bits(wanted.type) == 32);
 }
 
+// mov.u32 r, v of a variable in global memory: its address has 64 bits. The assembler takes v+4.
+bool OperandMatcher::is_half(const ptx::Operand& operand, const NameInfo& info, Type type) const {
+  return module_.address_size != 32 && info.space == StateSpace::global && bits(type) == 32 &&
+         !operand.value;
+}
+
 bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const unsigned accepts = wanted.row.accepts;
   const NameInfo& info = names_.of(operand);
@@ -202,7 +208,7 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
       const unsigned spaces =
           wanted.row.spaces ? wanted.row.spaces : stated_spaces(wanted.spelling);
       return accepts & isa::a_variable && operand.text == base_name(operand.text) &&
-             !info.local_param &&
+             !info.local_param && !is_half(operand, info, wanted.type) &&
              (info.type == Type::none ? wanted.type == u64 : bits(wanted.type) >= 16) &&
              !tartan::info(wanted.type).floating &&
              (!spaces || isa::space_bit(info.space) & spaces);
@@ -383,7 +389,7 @@ unsigned OperandMatcher::wanted_spaces(const Wanted& wanted) {
 // A write to global memory needs the whole address; so does a generic mbarrier.
 bool OperandMatcher::takes_whole(const Wanted& wanted) const {
   const bool global = wanted_spaces(wanted) & isa::in_global;
-  return module_.address_size == 64 && (((wanted.row.written || wanted.row.whole) && global) ||
+  return module_.address_size != 32 && (((wanted.row.written || wanted.row.whole) && global) ||
                                         (wanted.type == u64 && !stated_spaces(wanted.spelling)));
 }
 
@@ -398,7 +404,10 @@ bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) c
     // Tensor memory: mma accepts only .b32.
     if (spaces == isa::in_tensor)
       return type.type == b32 || (type.bits == 32 && !type.floating && wanted.type == u32);
-    if (takes_whole(wanted) && type.bits != 64) return false;
+    // With 16 bits the assembler warns.
+    if (takes_whole(wanted) && (wanted.row.written ? type.bits != 64 : type.bits == 32))
+      return false;
+    if (wanted.type == u32 && type.bits < 32) return false;
     return !type.floating && type.type != Type::pred && type.bits >= 16 && type.bits <= 64;
   }
   if (info.kind != NameKind::Variable || info.type == Type::none) return false;

@@ -96,6 +96,8 @@ class OperandMatcher {
   bool elements_fit(std::span<const ptx::Operand> elements, const Wanted& each) const;
   bool address_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool image_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool has_offset(const ptx::Operand& base) const;
+  bool is_half(const ptx::Operand& operand, const NameInfo& info, Type type) const;
   bool handle_fits(const ptx::Operand& base, unsigned spaces) const;
   struct Texel;
   bool texel_fits(const ptx::Operand& coordinates, const Wanted& wanted) const;

@@ -68,7 +68,8 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::fma, .types = {f32, f16}, .one = {"rn rz rm rp"}, .flags = "sat", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), src()}, .since = pairs},
     {.opcode = Opcode::fma, .types = {f32, bf16}, .one = {"rn rz rm rp"}, .flags = "sat", .operands = {dst(), src(Type::u16), src(Type::u16), src()}, .since = pairs},
     // div
-    {.opcode = Opcode::div, .types = {ints}, .operands = {dst(), src(), src()}},
+    {.opcode = Opcode::div, .types = {ints_to_32}, .operands = {dst(), src(), src()}},
+    {.opcode = Opcode::div, .types = {ints_64}, .operands = {dst(), no_function(src()), no_function(src())}},
     {.opcode = Opcode::div, .types = {f32}, .one = {"rn rz rm rp approx full"}, .flags = "ftz", .operands = {dst(), src(), src()}},
     {.opcode = Opcode::div, .types = {f64}, .one = {"rn rz rm rp"}, .operands = {dst(), src(), src()}},
     // min, max

@@ -12,6 +12,7 @@ constexpr QualifierSet scopes = "cta cluster gpu sys";
 constexpr QualifierSet shared = "shared shared::cta shared::cluster";
 
 constexpr TypeSet half_types{Type::f16, Type::bf16, Type::f16x2, Type::bf16x2};
+constexpr TypeSet f16_types{Type::f16, Type::f16x2}, bf16_types{Type::bf16, Type::bf16x2};
 constexpr TypeSet added{Type::u32, Type::s32, Type::u64, Type::f32, Type::f64};
 constexpr TypeSet compared{Type::u32, Type::s32, Type::u64, Type::s64};
 constexpr TypeSet swapped{Type::b32, Type::b64, Type::b128};
@@ -26,10 +27,11 @@ constexpr Need wide_type_sys{
     .words = "sys", .types = {Type::b128}, .since = {{8, 4}, 90}, .together = true};
 constexpr Need short_type{.types = {Type::b16}, .since = {{6, 3}, 70}};
 
-constexpr OperandRow old() { return also(a_sink, dst(OperandType(0), "d")); }
-constexpr OperandRow old_vector() {
-  return also(a_sink, written(vec(as_written, OperandType(0), "d")));
-}
+// The assembler crashes on _ in place of a result of bf16.
+constexpr OperandRow kept() { return dst(OperandType(0), "d"); }
+constexpr OperandRow kept_vector() { return written(vec(as_written, OperandType(0), "d")); }
+constexpr OperandRow old() { return also(a_sink, kept()); }
+constexpr OperandRow old_vector() { return also(a_sink, kept_vector()); }
 constexpr OperandRow in() {
   OperandRow out = target();
   out.unified = true;
@@ -43,17 +45,21 @@ constexpr MemoryEffect reduction{.operand = 0, .access = Access::Atomic};
 constexpr Signature rows[] = {
     {.opcode = Opcode::atom, .types = {{Type::b32, Type::b64}}, .one = {"and or xor"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old(), in(), src(), cache_policy()}, .since = {{1, 1}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {added}, .one = {"add"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old(), in(), src(), cache_policy()}, .since = {{1, 1}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint, doubles}, .memory = {atomic}},
-    {.opcode = Opcode::atom, .types = {half_types}, .one = {"add", "noftz"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old(), in(), src(), cache_policy()}, .since = {{1, 1}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint, packed_halves, halves, brain_halves}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {f16_types}, .one = {"add", "noftz"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old(), in(), src(), cache_policy()}, .since = {{1, 1}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint, packed_halves, halves}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {bf16_types}, .one = {"add", "noftz"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {kept(), in(), src(), cache_policy()}, .since = {{1, 1}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint, brain_halves}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {Type::u32}, .one = {"inc dec"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old(), in(), src(), cache_policy()}, .since = {{1, 1}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {compared}, .one = {"min max"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old(), in(), src(), cache_policy()}, .since = {{1, 1}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {swapped}, .one = {"exch"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old(), in(), src(), cache_policy()}, .since = {{1, 1}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint, wide_type, wide_type_sys}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {{Type::f32}}, .one = {"add", "v2 v4"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
-    {.opcode = Opcode::atom, .types = {{Type::f16, Type::bf16}}, .one = {"add min max", "noftz", "v2 v4 v8"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
-    {.opcode = Opcode::atom, .types = {{Type::f16x2, Type::bf16x2}}, .one = {"add min max", "noftz", "v2 v4"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {Type::f16}, .one = {"add min max", "noftz", "v2 v4 v8"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {Type::bf16}, .one = {"add min max", "noftz", "v2 v4 v8"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {kept_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {Type::f16x2}, .one = {"add min max", "noftz", "v2 v4"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {Type::bf16x2}, .one = {"add min max", "noftz", "v2 v4"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {kept_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
     // In shared memory.
     {.opcode = Opcode::atom, .types = {{Type::b32, Type::b64}}, .one = {"and or xor", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {added}, .one = {"add", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta, doubles}, .memory = {atomic}},
-    {.opcode = Opcode::atom, .types = {half_types}, .one = {"add", "noftz", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta, packed_halves, halves, brain_halves}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {f16_types}, .one = {"add", "noftz", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta, packed_halves, halves}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {bf16_types}, .one = {"add", "noftz", shared}, .any = {orders, scopes}, .operands = {kept(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta, brain_halves}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {Type::u32}, .one = {"inc dec", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {compared}, .one = {"min max", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {swapped}, .one = {"exch", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta, wide_type, wide_type_sys}, .memory = {atomic}},

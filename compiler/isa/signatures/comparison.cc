@@ -10,6 +10,7 @@ constexpr TypeSet bits_of{Type::b16, Type::b32, Type::b64};
 constexpr TypeSet unsigned_of{Type::u16, Type::u32, Type::u64};
 constexpr TypeSet signed_of{Type::s16, Type::s32, Type::s64};
 constexpr TypeSet results{Type::u32, Type::s32, f32, f16, bf16};
+constexpr TypeSet exact_results{Type::u32, Type::s32, f32, f16};
 constexpr TypeSet half_integers{Type::u16, Type::s16, Type::u32, Type::s32};
 constexpr TypeSet selected{Type::b16, Type::b32, Type::b64, Type::u16, Type::u32, Type::u64,
                            Type::s16, Type::s32, Type::s64, f32,       f64};
@@ -42,15 +43,20 @@ std::string_view flushed_brain(const Spelling& spelling) {
 // clang-format off
 constexpr Signature rows[] = {
     {.opcode = Opcode::set, .types = {results, bits_of}, .one = {equality}, .operands = {dst(), src(OperandType(1)), src(OperandType(1))}, .needs = {half_result, brain_result}},
-    {.opcode = Opcode::set, .types = {results, bits_of}, .one = {equality, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result, brain_result}},
+    {.opcode = Opcode::set, .types = {exact_results, bits_of}, .one = {equality, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result}},
+    {.opcode = Opcode::set, .types = {bf16, bits_of}, .one = {equality, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), register_condition}, .since = brains},
     {.opcode = Opcode::set, .types = {results, signed_of}, .one = {ordered}, .operands = {dst(), src(OperandType(1)), src(OperandType(1))}, .needs = {half_result, brain_result}},
-    {.opcode = Opcode::set, .types = {results, signed_of}, .one = {ordered, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result, brain_result}},
+    {.opcode = Opcode::set, .types = {exact_results, signed_of}, .one = {ordered, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result}},
+    {.opcode = Opcode::set, .types = {bf16, signed_of}, .one = {ordered, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), register_condition}, .since = brains},
     {.opcode = Opcode::set, .types = {results, unsigned_of}, .one = {ordered_unsigned}, .operands = {dst(), src(OperandType(1)), src(OperandType(1))}, .needs = {half_result, brain_result}},
-    {.opcode = Opcode::set, .types = {results, unsigned_of}, .one = {ordered_unsigned, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result, brain_result}},
+    {.opcode = Opcode::set, .types = {exact_results, unsigned_of}, .one = {ordered_unsigned, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result}},
+    {.opcode = Opcode::set, .types = {bf16, unsigned_of}, .one = {ordered_unsigned, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), register_condition}, .since = brains},
     {.opcode = Opcode::set, .types = {results, f32}, .one = {floating}, .flags = "ftz", .operands = {dst(), src(OperandType(1)), src(OperandType(1))}, .needs = {half_result, brain_result}, .refuses = flushed_brain},
-    {.opcode = Opcode::set, .types = {results, f32}, .one = {floating, boolean}, .flags = "ftz", .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result, brain_result}, .refuses = flushed_brain},
+    {.opcode = Opcode::set, .types = {exact_results, f32}, .one = {floating, boolean}, .flags = "ftz", .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result}},
+    {.opcode = Opcode::set, .types = {bf16, f32}, .one = {floating, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), register_condition}, .since = brains},
     {.opcode = Opcode::set, .types = {results, f64}, .one = {floating}, .operands = {dst(), src(OperandType(1)), src(OperandType(1))}, .needs = {half_result, brain_result}},
-    {.opcode = Opcode::set, .types = {results, f64}, .one = {floating, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result, brain_result}},
+    {.opcode = Opcode::set, .types = {exact_results, f64}, .one = {floating, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), condition()}, .needs = {half_result}},
+    {.opcode = Opcode::set, .types = {bf16, f64}, .one = {floating, boolean}, .operands = {dst(), src(OperandType(1)), src(OperandType(1)), register_condition}, .since = brains},
     {.opcode = Opcode::setp, .types = {bits_of}, .one = {equality}, .operands = {result, src(), src()}},
     {.opcode = Opcode::setp, .types = {bits_of}, .one = {equality, boolean}, .operands = {result, src(), src(), condition()}},
     {.opcode = Opcode::setp, .types = {signed_of}, .one = {ordered}, .operands = {result, src(), src()}},
@@ -65,17 +71,17 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::set, .types = {f16, f16}, .one = {floating}, .flags = "ftz", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1))}, .since = halves},
     {.opcode = Opcode::set, .types = {bf16, f16}, .one = {floating}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1))}, .since = brains},
     {.opcode = Opcode::set, .types = {f16, f16}, .one = {floating, boolean}, .flags = "ftz", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), condition()}, .since = halves},
-    {.opcode = Opcode::set, .types = {bf16, f16}, .one = {floating, boolean}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), condition()}, .since = brains},
+    {.opcode = Opcode::set, .types = {bf16, f16}, .one = {floating, boolean}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), register_condition}, .since = brains},
     {.opcode = Opcode::set, .types = {half_integers, f16}, .one = {floating}, .flags = "ftz", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1))}, .since = half_to_integer},
     {.opcode = Opcode::set, .types = {half_integers, f16}, .one = {floating, boolean}, .flags = "ftz", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), condition()}, .since = half_to_integer},
     {.opcode = Opcode::set, .types = {TypeSet{bf16, Type::u16, Type::s16, Type::u32, Type::s32}, bf16}, .one = {floating}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1))}, .since = brains},
-    {.opcode = Opcode::set, .types = {TypeSet{bf16, Type::u16, Type::s16, Type::u32, Type::s32}, bf16}, .one = {floating, boolean}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), condition()}, .since = brains},
+    {.opcode = Opcode::set, .types = {TypeSet{bf16, Type::u16, Type::s16, Type::u32, Type::s32}, bf16}, .one = {floating, boolean}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), register_condition}, .since = brains},
     {.opcode = Opcode::set, .types = {Type::f16x2, Type::f16x2}, .one = {floating}, .flags = "ftz", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1))}, .since = halves},
     {.opcode = Opcode::set, .types = {Type::f16x2, Type::f16x2}, .one = {floating, boolean}, .flags = "ftz", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), condition()}, .since = halves},
     {.opcode = Opcode::set, .types = {ints_32, Type::f16x2}, .one = {floating}, .flags = "ftz", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1))}, .since = half_to_integer},
     {.opcode = Opcode::set, .types = {ints_32, Type::f16x2}, .one = {floating, boolean}, .flags = "ftz", .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), condition()}, .since = half_to_integer},
     {.opcode = Opcode::set, .types = {TypeSet{Type::bf16x2, Type::u32, Type::s32}, Type::bf16x2}, .one = {floating}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1))}, .since = brains},
-    {.opcode = Opcode::set, .types = {TypeSet{Type::bf16x2, Type::u32, Type::s32}, Type::bf16x2}, .one = {floating, boolean}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), condition()}, .since = brains},
+    {.opcode = Opcode::set, .types = {TypeSet{Type::bf16x2, Type::u32, Type::s32}, Type::bf16x2}, .one = {floating, boolean}, .operands = {dst(), reg(OperandType(1)), reg(OperandType(1)), register_condition}, .since = brains},
     {.opcode = Opcode::setp, .types = {f16}, .one = {floating}, .flags = "ftz", .operands = {one_result, reg(), reg()}, .since = halves},
     {.opcode = Opcode::setp, .types = {f16}, .one = {floating, boolean}, .flags = "ftz", .operands = {one_result, reg(), reg(), condition()}, .since = halves},
     {.opcode = Opcode::setp, .types = {Type::f16x2}, .one = {floating}, .flags = "ftz", .operands = {result, reg(), reg()}, .since = halves},

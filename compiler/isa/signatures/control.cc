@@ -55,7 +55,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::stacksave, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst()}, .since = stack},
     {.opcode = Opcode::stackrestore, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {reg()}, .since = stack},
     {.opcode = Opcode::alloca, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst(), src(OperandType(0), "size"), optional(stack_alignment)}, .since = stack},
-    {.opcode = Opcode::nanosleep, .types = {Type::u32}, .operands = {src()}, .since = {{6, 3}, 70}},
+    {.opcode = Opcode::nanosleep, .types = {Type::u32}, .operands = {no_function(src())}, .since = {{6, 3}, 70}},
     {.opcode = Opcode::pmevent, .operands = {imm(0, 15)}, .since = {{1, 4}, 10}},
     {.opcode = Opcode::pmevent, .one = {"mask"}, .operands = {imm(0, 65535)}, .since = {{3, 0}, 20}},
     {.opcode = Opcode::setmaxnreg, .types = {Type::u32}, .one = {"inc dec", "sync", "aligned"}, .operands = {register_budget}, .since = {{8, 0}, 90, Reach::Family}},

@@ -13,7 +13,7 @@ constexpr TypeSet fp6x2{Type::e2m3x2, Type::e3m2x2};
 constexpr QualifierSet to_float = "rn rz rm rp";
 constexpr QualifierSet to_integer = "rni rzi rmi rpi";
 
-constexpr OperandRow result = also(a_sink, wider(dst()));
+constexpr OperandRow result = wider(dst());
 constexpr OperandRow source = wider(src(OperandType(1)));
 constexpr OperandRow integer_source = also(a_special, source);
 constexpr OperandRow exact = dst(), exact_source = src(OperandType(1));
@@ -25,6 +25,8 @@ constexpr OperandRow pack_source = wider(src(Type::s32));
 constexpr Since brains{{7, 8}, 90};
 constexpr Since small{{8, 1}, 89}, small_90{{7, 8}, 90};
 constexpr Since blackwell{.ptx = {8, 6}, .sm = 100, .reach = Reach::Family};
+// The assembler takes it from PTX 8.6 on, the manual from 9.1 on.
+constexpr Since pairs_to_four_bits{.ptx = {9, 1}, .sm = 100, .reach = Reach::Family};
 constexpr Since stochastic{.ptx = {8, 7}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 103};
 
 // .sat must be able to change a value.
@@ -81,7 +83,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::cvt, .types = {Type::f16x2, fp8x2}, .one = {"rn"}, .flags = "relu", .operands = {packed, packed_source}, .since = small},
     {.opcode = Opcode::cvt, .types = {Type::f16x2, fp8x2}, .one = {"rn"}, .flags = "relu", .operands = {packed, packed_source}, .since = small_90},
     {.opcode = Opcode::cvt, .types = {fp6x2, f32}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, f32_source, f32_source}, .since = blackwell},
-    {.opcode = Opcode::cvt, .types = {Type::e2m1x2, Type::f16x2}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, packed_source}, .since = blackwell},
+    {.opcode = Opcode::cvt, .types = {Type::e2m1x2, Type::f16x2}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, packed_source}, .since = pairs_to_four_bits},
     {.opcode = Opcode::cvt, .types = {Type::e2m1x2, f32}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, f32_source, f32_source}, .since = blackwell},
     {.opcode = Opcode::cvt, .types = {Type::f16x2, fp6x2}, .one = {"rn"}, .flags = "relu", .operands = {packed, packed_source}, .since = blackwell},
     {.opcode = Opcode::cvt, .types = {Type::f16x2, Type::e2m1x2}, .one = {"rn"}, .flags = "relu", .operands = {packed, packed_source}, .since = blackwell},

@@ -135,7 +135,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::red_async, .types = {{Type::u32, Type::s32}}, .one = {"relaxed", "cluster", completing, "min max"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
     {.opcode = Opcode::red_async, .types = {b32}, .one = {"relaxed", "cluster", completing, "and or xor"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
     {.opcode = Opcode::red_async, .types = {sums}, .one = {"relaxed", "cluster", completing, "add"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
-    {.opcode = Opcode::red_async, .types = {sums}, .one = {"release", "gpu sys", "add"}, .flags = "mmio global", .operands = {target("a", in_global), src(OperandType(0), "b")}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Atomic, .proxy = Proxy::Async}}},
+    {.opcode = Opcode::red_async, .types = {sums}, .one = {"release", "gpu sys", "add"}, .flags = "mmio global", .operands = {target("a", in_global), no_function(src(OperandType(0), "b"))}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Atomic, .proxy = Proxy::Async}}},
 };
 // clang-format on
 

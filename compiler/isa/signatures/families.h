@@ -61,8 +61,14 @@ inline constexpr TypeSet ints_16{Type::u16, Type::s16};
 inline constexpr TypeSet ints_32{Type::u32, Type::s32};
 inline constexpr TypeSet ints_64{Type::u64, Type::s64};
 inline constexpr TypeSet ints{Type::u16, Type::s16, Type::u32, Type::s32, Type::u64, Type::s64};
+inline constexpr TypeSet ints_to_32{Type::u16, Type::s16, Type::u32, Type::s32};
 inline constexpr TypeSet ints_32_64{Type::u32, Type::s32, Type::u64, Type::s64};
 inline constexpr TypeSet bits_32_64{Type::b32, Type::b64};
+/// A source that is no function, which the assembler takes for a number elsewhere.
+constexpr OperandRow no_function(OperandRow row) {
+  row.accepts = static_cast<std::uint16_t>(row.accepts & ~a_function);
+  return row;
+}
 inline constexpr TypeSet bits_only{Type::b16, Type::b32, Type::b64};
 
 }  // namespace tartan::inline TARTAN_ABI::isa

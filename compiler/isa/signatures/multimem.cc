@@ -7,11 +7,10 @@ namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
 constexpr QualifierSet scopes = "cta cluster gpu sys";
-constexpr TypeSet added{Type::u32, Type::s32,   Type::u64,   Type::f32,
-                        Type::f64, Type::f16x2, Type::bf16x2};
+constexpr TypeSet added_integers{Type::u32, Type::s32, Type::u64};
+constexpr TypeSet added_floats{Type::f32, Type::f64, Type::f16x2, Type::bf16x2};
 constexpr TypeSet compared{Type::u32, Type::s32, Type::u64, Type::s64};
-constexpr TypeSet stored{Type::b32, Type::u32, Type::s32, Type::f32,   Type::b64,
-                         Type::u64, Type::s64, Type::f64, Type::f16x2, Type::bf16x2};
+constexpr TypeSet integer_types{Type::b32, Type::u32, Type::s32, Type::b64, Type::u64, Type::s64};
 constexpr TypeSet halves{Type::f16, Type::bf16};
 constexpr TypeSet half_pairs{Type::f16x2, Type::bf16x2};
 constexpr TypeSet bytes{Type::e4m3, Type::e5m2};
@@ -38,6 +37,13 @@ constexpr OperandRow source() {
   return out;
 }
 
+// One integer is a register alone; one float may be a vector of one, too, but not of multimem.red.
+constexpr OperandRow moved(TypeSet types, QualifierSet vectors, bool changes) {
+  const bool integers = (types.mask & integer_types.mask) != 0;
+  return vectors.empty() && (integers || changes) ? reg(OperandType(0))
+                                                  : vec(as_written, OperandType(0));
+}
+
 constexpr Signature load(QualifierSet operation, TypeSet types, QualifierSet vectors, bool vector,
                          Since since = hopper, QualifierSet accumulator = {}) {
   Signature out{.opcode = Opcode::multimem_ld_reduce,
@@ -45,7 +51,7 @@ constexpr Signature load(QualifierSet operation, TypeSet types, QualifierSet vec
                 .one = {operation},
                 .any = {"weak relaxed acquire", scopes},
                 .flags = accumulator | QualifierSet("global"),
-                .operands = {written(vec(as_written, OperandType(0), "d")), source()},
+                .operands = {named("d", written(moved(types, vectors, false))), source()},
                 .since = since,
                 .needs = {{.words = "acc::f32", .since = {{8, 2}, 90}}},
                 .memory = {{.operand = 1, .access = Access::Read}},
@@ -64,7 +70,8 @@ constexpr Signature change(Opcode opcode, QualifierSet operation, TypeSet types,
               scopes},
       .flags = "global",
       .operands = {target("a", in_global),
-                   also(an_integer | a_float, vec(as_written, OperandType(0), "b"))},
+                   also(an_integer | a_float,
+                        named("b", moved(types, vectors, opcode == Opcode::multimem_red)))},
       .since = since,
       .memory = {{.operand = 0, .access = stores ? Access::Write : Access::Atomic}},
       .refuses = order_or_weak};
@@ -77,15 +84,15 @@ constexpr auto st = Opcode::multimem_st, red = Opcode::multimem_red;
 
 // clang-format off
 constexpr Signature rows[] = {
-    load("add", added, {}, false), load("add", half_pairs, "v2 v4", true, hopper, "acc::f32"), load("add", half_pairs, {}, false, {{8, 2}, 90}, "acc::f32"), load("add", f32, "v2 v4", true), load("add", halves, "v2 v4 v8", true, hopper, "acc::f32"),
+    load("add", added_integers, {}, false), load("add", added_floats, {}, false), load("add", half_pairs, "v2 v4", true, hopper, "acc::f32"), load("add", half_pairs, {}, false, {{8, 2}, 90}, "acc::f32"), load("add", f32, "v2 v4", true), load("add", halves, "v2 v4 v8", true, hopper, "acc::f32"),
     load("min max", compared, {}, false), load("min max", half_pairs, "v2 v4", false), load("min max", halves, "v2 v4 v8", true), load("and or xor", {Type::b32, Type::b64}, {}, false),
     load("add", byte_quads, "v2 v4", false, with_tensor_memory, "acc::f16"), load("add", byte_quads, "v2 v4", false, with_bytes, "acc::f16"), load("min max", byte_quads, "v2 v4", false, with_tensor_memory), load("min max", byte_quads, "v2 v4", false, with_bytes),
     load("add", byte_pairs, "v2 v4 v8", true, with_tensor_memory, "acc::f16"), load("add", byte_pairs, "v2 v4 v8", true, with_bytes, "acc::f16"), load("min max", byte_pairs, "v2 v4 v8", true, with_tensor_memory), load("min max", byte_pairs, "v2 v4 v8", true, with_bytes),
     load("add", bytes, "v4 v8 v16", true, with_tensor_memory, "acc::f16"), load("add", bytes, "v4 v8 v16", true, with_bytes, "acc::f16"), load("min max", bytes, "v4 v8 v16", true, with_tensor_memory), load("min max", bytes, "v4 v8 v16", true, with_bytes),
 
-    change(st, {}, stored, {}, false), change(st, {}, {Type::f32, Type::f16x2, Type::bf16x2}, "v2 v4", true), change(st, {}, halves, "v2 v4 v8", true),
+    change(st, {}, integer_types, {}, false), change(st, {}, added_floats, {}, false), change(st, {}, {Type::f32, Type::f16x2, Type::bf16x2}, "v2 v4", true), change(st, {}, halves, "v2 v4 v8", true),
     change(st, {}, byte_quads, "v2 v4", false, with_tensor_memory), change(st, {}, byte_quads, "v2 v4", false, with_bytes), change(st, {}, byte_pairs, "v2 v4 v8", true, with_tensor_memory), change(st, {}, byte_pairs, "v2 v4 v8", true, with_bytes), change(st, {}, bytes, "v4 v8 v16", true, with_tensor_memory), change(st, {}, bytes, "v4 v8 v16", true, with_bytes),
-    change(red, "add", added, {}, false), change(red, "add", {Type::f32, Type::f16x2, Type::bf16x2}, "v2 v4", true), change(red, "add", halves, "v2 v4 v8", true),
+    change(red, "add", added_integers, {}, false), change(red, "add", added_floats, {}, false), change(red, "add", {Type::f32, Type::f16x2, Type::bf16x2}, "v2 v4", true), change(red, "add", halves, "v2 v4 v8", true),
     change(red, "min max", compared, {}, false), change(red, "min max", half_pairs, "v2 v4", true), change(red, "min max", halves, "v2 v4 v8", true), change(red, "and or xor", {Type::b32, Type::b64}, {}, false),
 };
 // clang-format on

@@ -157,8 +157,11 @@ constexpr QualifierSet floats = "kind::f16 kind::tf32 kind::f8f6f4", integers = 
 constexpr Since first_a{.ptx = {8, 6}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 110};
 constexpr Since scales_a{.ptx = {8, 7}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 110};
 constexpr Since blocks{.ptx = {8, 8}, .sm = 100, .reach = Reach::Family, .last_sm = 110};
-constexpr Since scales_d{.ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 103};
-constexpr Since reductions{.ptx = {8, 8}, .sm = 103, .reach = Reach::Family, .last_sm = 110};
+constexpr Since sparse_blocks{.ptx = {8, 8}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 110};
+// sm_101 has no scale of d, and sm_100 no loads that reduce.
+constexpr Since scales_d[] = {{.ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 100},
+                              {.ptx = {8, 8}, .sm = 103, .reach = Reach::Family, .last_sm = 103}};
+constexpr Since reductions{.ptx = {8, 8}, .sm = 101, .reach = Reach::Family, .last_sm = 110};
 // sm_103a has no integers.
 constexpr Since integer_targets[] = {{{8, 6}, 100, Reach::ExactArch},
                                      {{8, 6}, 101, Reach::ExactArch},
@@ -176,23 +179,24 @@ constexpr Rows mma_rows() {
     for (const bool masks : {false, true})
       for (const bool from_tensor : {false, true}) {
         out.add(mma({opcode, from_tensor, masks}, floats, with_tensor_memory));
-        out.add(mma({opcode, from_tensor, masks, true}, scalable, scales_d));
+        for (const Since& since : scales_d)
+          out.add(mma({opcode, from_tensor, masks, true}, scalable, since));
         for (const Since& since : integer_targets)
-          for (const bool scales : {false, true})
-            out.add(mma({opcode, from_tensor, masks, scales}, integers, since));
+          out.add(mma({opcode, from_tensor, masks}, integers, since));
         if (!from_tensor) continue;
         out.add(shifted({opcode, from_tensor, masks}, floats, with_tensor_memory));
-        out.add(shifted({opcode, from_tensor, masks, true}, scalable, scales_d));
+        for (const Since& since : scales_d)
+          out.add(shifted({opcode, from_tensor, masks, true}, scalable, since));
         for (const Since& since : integer_targets)
-          for (const bool scales : {false, true})
-            out.add(shifted({opcode, from_tensor, masks, scales}, integers, since));
+          out.add(shifted({opcode, from_tensor, masks}, integers, since));
       }
+    const Since fours = is_sparse(opcode) ? sparse_blocks : blocks;
     for (const bool from_tensor : {false, true}) {
       out.add(scaled(opcode, from_tensor, "kind::mxf8f6f4", "block32", false, blocks));
       out.add(scaled(opcode, from_tensor, "kind::mxf8f6f4", "scale_vec::1X", true, first_a));
-      out.add(scaled(opcode, from_tensor, "kind::mxf4", "block32", false, blocks));
+      out.add(scaled(opcode, from_tensor, "kind::mxf4", "block32", false, fours));
       out.add(scaled(opcode, from_tensor, "kind::mxf4", "scale_vec::2X", true, first_a));
-      out.add(scaled(opcode, from_tensor, "kind::mxf4nvf4", "block16 block32", true, blocks));
+      out.add(scaled(opcode, from_tensor, "kind::mxf4nvf4", "block16 block32", true, fours));
       out.add(scaled(opcode, from_tensor, "kind::mxf4nvf4", "scale_vec::2X scale_vec::4X", true,
                      scales_a));
     }
@@ -278,7 +282,9 @@ constexpr Rows all_rows() {
   row = plain(Opcode::tcgen05_commit, {groups, "mbarrier::arrive::one"});
   row.types = {TypeSet(b64)};
   row.flags = "shared::cluster multicast::cluster";
-  with_operands(row, {mbarrier(), with("multicast::cluster", reg(u16, "cta_mask"))},
+  OperandRow object = mbarrier();
+  object.type = u32;  // not 16 bits
+  with_operands(row, {object, with("multicast::cluster", reg(u16, "cta_mask"))},
                 {{.operand = 0,
                   .access = Access::Atomic,
                   .proxy = Proxy::Async,
