@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/ptx/line_table.h"
+#include "compiler/support/ascii.h"
 #include "compiler/support/step_timer.h"
 #include "dsl/cluster.h"
 #include "dsl/compile_cache.h"
@@ -106,8 +107,8 @@ std::string comments(const std::vector<Choice>& choices) {
   std::string out;
   for (const Choice& choice : choices)
     out += fmt::format("// {}:{}: {}: {}\n",
-                       choice.place.file.substr(choice.place.file.rfind('/') + 1),
-                       choice.place.line, choice.what, choice.taken);
+                       ascii(choice.place.file.substr(choice.place.file.rfind('/') + 1)),
+                       choice.place.line, ascii(choice.what), ascii(choice.taken));
   return out;
 }
 
@@ -145,7 +146,7 @@ std::string launch_comment(const detail::KernelState& state, std::int64_t dynami
     out += fmt::format(", clusters of {} blocks along x", state.config.options.cluster);
   out += fmt::format("\n// parameters: {}\n", params);
   for (const detail::Memory& each : state.memories.all())
-    if (!each.shown.empty()) out += fmt::format("// shared matrix {}\n", each.shown);
+    if (!each.shown.empty()) out += fmt::format("// shared matrix {}\n", ascii(each.shown));
   return out;
 }
 

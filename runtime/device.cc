@@ -191,6 +191,9 @@ std::string Device::assembler() const { return engine_->assembler(); }
 
 Result<Module> Device::load(const std::string& ptx, const std::string& name) {
   const detail::StepTimer timer(emulated() ? &StepTimes::load : &StepTimes::assemble);
+  // A text that is given with its length may have its terminator, too.
+  if (ptx.ends_with('\0'))
+    return loaded([&] { return engine_->load(ptx.substr(0, ptx.size() - 1), name); });
   return loaded([&] { return engine_->load(ptx, name); });
 }
 

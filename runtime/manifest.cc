@@ -81,13 +81,22 @@ class Reader : private detail::ManifestParams {
   }
 
  private:
+  // A file has no terminator: load() takes one of texts in memory.
+  void take_ptx(Source source, Manifest& manifest) {
+    if (source.text().ends_with('\0'))
+      diags_.report("encoding"_rule,
+                    source.place(static_cast<std::uint32_t>(source.text().size() - 1)),
+                    "the text contains a zero byte: expected its end, without a terminator");
+    manifest.ptx = std::move(source);
+  }
+
   void read_fields(const Json& root, Manifest& manifest) {
     std::vector<std::string_view> fields(std::begin(of_launch), std::end(of_launch));
     fields.insert(fields.end(), {"ptx", "hardware", "buffers", "then"});
     known_fields(root, "", fields);
     if (const auto file = text(root, "ptx", "ptx")) {
       auto source = read_source((folder_ / *file).string());
-      if (source) manifest.ptx = std::move(*source);
+      if (source) take_ptx(std::move(*source), manifest);
       else diags_.append(source.diags());
     }
     if (const auto kernel = text(root, "kernel", "kernel")) manifest.kernel = *kernel;

@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ptx/lexer.h"
 
+#include <algorithm>
 #include <array>
+
+#include "compiler/ptx/encoding.h"
 
 namespace tartan::inline TARTAN_ABI::ptx {
 namespace {
 
-enum CharClass : std::uint8_t { kOther = 0, kBlank = 1, kLetter = 2, kDigit = 4, kPunctuation = 8 };
+enum CharClass : std::uint8_t {
+  kOther = 0,
+  kBlank = 1,
+  kLetter = 2,
+  kDigit = 4,
+  kPunctuation = 8,
+  kForeign = 16
+};
 
 constexpr std::array<std::uint8_t, 256> make_classes() {
   std::array<std::uint8_t, 256> out{};
   for (int c = 'a'; c <= 'z'; ++c) out[static_cast<std::size_t>(c)] = kLetter;
   for (int c = 'A'; c <= 'Z'; ++c) out[static_cast<std::size_t>(c)] = kLetter;
   for (int c = '0'; c <= '9'; ++c) out[static_cast<std::size_t>(c)] = kDigit;
+  for (std::size_t c = 0x80; c < 0x100; ++c) out[c] = kForeign;
   for (const unsigned char c : {'_', '$'}) out[static_cast<std::size_t>(c)] = kLetter;
   for (const unsigned char c : {' ', '\t', '\n', '\r', '\f', '\v'})
     out[static_cast<std::size_t>(c)] = kBlank;
@@ -24,19 +35,41 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
 constexpr auto classes = make_classes();
 
 std::uint8_t class_of(char c) { return classes[static_cast<unsigned char>(c)]; }
-bool in_word(char c) { return class_of(c) & (kLetter | kDigit); }
 
-// Whether only blanks precede `at` on its line.
-bool begins_line(std::string_view text, std::uint32_t at) {
-  while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '\t')) --at;
-  return at == 0 || text[at - 1] == '\n';
+// Bytes that are not ASCII are refused (encoding.h); in a word they are letters, so that it stays
+// whole and is refused once.
+bool in_word(std::string_view text, std::size_t at) {
+  if (class_of(text[at]) & (kLetter | kDigit)) return true;
+  return class_of(text[at]) == kForeign && foreign_blank(text, at) == 0;
+}
+
+// # 12 "file.cu" 2, which a C preprocessor leaves at the start of a line, with its line break: how
+// long it is; 0 if it is something else.
+std::size_t line_marker(std::string_view text, std::size_t at) {
+  const auto skip = [&](auto&& belongs) {
+    const std::size_t from = at;
+    while (at < text.size() && belongs(text[at])) ++at;
+    return at > from;
+  };
+  const auto blanks = [&] { return skip([](char c) { return c == ' ' || c == '\t'; }); };
+  const auto digits = [&] { return skip([](char c) { return class_of(c) == kDigit; }); };
+  const std::size_t begin = at++;
+  blanks();
+  if (text.substr(at).starts_with("line")) at += 4;
+  blanks();
+  if (!digits() || !blanks() || at >= text.size() || text[at++] != '"') return 0;
+  skip([](char c) { return c != '"' && c != '\n'; });
+  if (at >= text.size() || text[at++] != '"') return 0;
+  while (blanks() && digits()) {
+  }
+  skip([](char c) { return c == '\r'; });
+  return at < text.size() && text[at] == '\n' ? at + 1 - begin : 0;
 }
 
 }  // namespace
 
-void Lexer::skip_to_line_end() {
-  const std::size_t end = text_.find('\n', at_);
-  at_ = static_cast<std::uint32_t>(end == std::string_view::npos ? text_.size() : end);
+std::uint32_t Lexer::line_end() const {
+  return static_cast<std::uint32_t>(std::min(text_.find('\n', at_), text_.size()));
 }
 
 bool Lexer::skip_blanks() {
@@ -46,13 +79,15 @@ bool Lexer::skip_blanks() {
     if (class_of(data[at_]) == kBlank) {
       ++at_;
     } else if (data[at_] == '/' && at_ + 1 < size && data[at_ + 1] == '/') {
-      skip_to_line_end();
-    } else if (data[at_] == '#' && begins_line(text_, at_)) {
-      skip_to_line_end();
+      at_ = line_end();
+    } else if (const std::size_t marker = data[at_] == '#' ? line_marker(text_, at_) : 0) {
+      at_ += static_cast<std::uint32_t>(marker);
     } else if (data[at_] == '/' && at_ + 1 < size && data[at_ + 1] == '*') {
       const std::size_t close = text_.find("*/", at_ + 2);
       if (close == std::string_view::npos) return false;
       at_ = static_cast<std::uint32_t>(close + 2);
+    } else if (const std::size_t blank = is_ascii(data[at_]) ? 0 : foreign_blank(text_, at_)) {
+      at_ += static_cast<std::uint32_t>(blank);
     } else {
       break;
     }
@@ -75,9 +110,9 @@ Token Lexer::next() {
   const char c = text_[at_];
   std::uint32_t end = at_ + 1;
   const auto word = [&] {
-    while (end < size && in_word(text_[end])) ++end;
+    while (end < size && in_word(text_, end)) ++end;
   };
-  if (class_of(c) == kLetter || c == '%') {
+  if (class_of(c) & (kLetter | kForeign) || c == '%') {
     word();
     return take(TokenKind::Identifier, end);
   }
@@ -90,19 +125,19 @@ Token Lexer::next() {
       const bool exponent_sign =
           (d == '+' || d == '-') && !radix && (text_[end - 1] == 'e' || text_[end - 1] == 'E');
       const bool point = d == '.' && !radix && end + 1 <= size;
-      if (!in_word(d) && !exponent_sign && !point) break;
+      if (!in_word(text_, end) && !exponent_sign && !point) break;
       ++end;
     }
     return take(TokenKind::Number, end);
   }
   if (c == '.') {
     if (end < size && class_of(text_[end]) == kDigit) {  // .5
-      while (end < size && (in_word(text_[end]))) ++end;
+      while (end < size && in_word(text_, end)) ++end;
       return take(TokenKind::Number, end);
     }
     word();
     while (end + 2 < size && text_[end] == ':' && text_[end + 1] == ':' &&
-           in_word(text_[end + 2])) {
+           in_word(text_, end + 2)) {
       end += 2;
       word();
     }
@@ -114,6 +149,7 @@ Token Lexer::next() {
     if (end >= size || text_[end] != '"') return take(TokenKind::Unknown, end < size ? end : size);
     return take(TokenKind::String, end + 1);
   }
+  if (c == '#') return take(TokenKind::Unknown, line_end());
   return take(class_of(c) == kPunctuation ? TokenKind::Punctuation : TokenKind::Unknown, end);
 }
 
@@ -122,11 +158,11 @@ std::string_view Lexer::extend_opcode(const Token& first) {
   std::uint32_t end = first.end();
   while (end + 1 < size) {
     const char c = text_[end];
-    if (c == '.' && in_word(text_[end + 1])) end += 2;
-    else if (c == ':' && text_[end + 1] == ':' && end + 2 < size && in_word(text_[end + 2]))
+    if (c == '.' && in_word(text_, end + 1)) end += 2;
+    else if (c == ':' && text_[end + 1] == ':' && end + 2 < size && in_word(text_, end + 2))
       end += 3;
     else break;
-    while (end < size && in_word(text_[end])) ++end;
+    while (end < size && in_word(text_, end)) ++end;
   }
   at_ = end;
   return text_.substr(first.offset, end - first.offset);

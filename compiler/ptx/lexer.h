@@ -17,7 +17,8 @@ enum class TokenKind : std::uint8_t {
   Number,       // integers, 0f.., 0d.., decimal floats
   String,       // "text"
   Punctuation,  // one of , ; : { } ( ) [ ] < > @ ! | + - = & * / ~ ^ ? %
-  Unknown,      // a byte that PTX does not use, or an unclosed comment or string
+  Unknown,      // a byte that PTX does not use, an unclosed comment or string, or a line from # on
+                // that is no marker
 };
 
 struct Token {
@@ -46,8 +47,8 @@ class Lexer {
   std::string_view extend_opcode(const Token& first);
 
  private:
-  bool skip_blanks();  // comments and # lines too; false: an unclosed comment
-  void skip_to_line_end();
+  bool skip_blanks();  // comments and line markers too; false: an unclosed comment
+  std::uint32_t line_end() const;
   Token take(TokenKind kind, std::uint32_t end);
 
   std::string_view text_;

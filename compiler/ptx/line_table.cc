@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "compiler/support/ascii.h"
+
 namespace tartan::inline TARTAN_ABI::detail {
 
 LineTable::LineTable(std::string_view ptx) {
@@ -20,7 +22,7 @@ LineTable::LineTable(std::string_view ptx) {
     } else if (word == ".file") {
       int file = 0;
       if (words >> file && std::getline(words, word, '"') && std::getline(words, word, '"'))
-        files_.emplace_back(file, word);
+        files_.emplace_back(file, from_ascii(word));
     }
   }
 }

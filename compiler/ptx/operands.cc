@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/ptx/constant.h"
 
 namespace tartan::inline TARTAN_ABI::ptx {
@@ -25,6 +27,7 @@ std::string describe(const Token& token) {
 
 void OperandParser::syntax(std::string_view expected) {
   if (token_.kind == TokenKind::End) return end_of_text(expected);
+  if (!std::ranges::all_of(token_.text, is_ascii)) return;  // reported as a whole
   report("syntax"_rule, token_.offset, token_.text.size(),
          fmt::format("expected {}, found {}", expected, describe(token_)));
 }
@@ -46,6 +49,7 @@ bool OperandParser::too_deep(std::string_view what) {
 }
 
 void OperandParser::end_of_text(std::string_view expected) {
+  if (!whole_) return;
   if (!diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end") return;  // report once
   diags_.report("unexpected-end"_rule, source_.place(token_.offset),
                 fmt::format("unexpected end of the text: expected {}", expected));
@@ -78,6 +82,18 @@ bool OperandParser::skip_braces() {
     advance();
   if (!token_.is('}') || source_.line(token_.offset) != line) return false;
   advance();
+  return true;
+}
+
+// #define X, #pragma: reports it, once; what follows may be right.
+bool OperandParser::skip_directive() {
+  if (!token_.text.starts_with('#')) return false;
+  if (token_.end() <= directives_to_) return true;
+  directives_to_ = token_.end();
+  report("syntax"_rule, token_.offset, token_.text.size(),
+         fmt::format("a preprocessor's line: expected PTX or a line marker such as # 1 \"k.cu\", "
+                     "found '{}'",
+                     token_.text.substr(0, 60)));
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ptx/constant.h"
+#include "compiler/ptx/encoding.h"
 #include "compiler/ptx/lexer.h"
 #include "tartan/ptx/tree.h"
 
@@ -14,8 +15,8 @@ namespace tartan::inline TARTAN_ABI::ptx {
 
 class OperandParser {
  public:
-  OperandParser(const Source& source, Module& module, Diags& diags)
-      : source_(source), module_(module), diags_(diags), lexer_(source.text()) {
+  OperandParser(const Source& source, const ReadableText& text, Module& module, Diags& diags)
+      : source_(source), whole_(text.whole), module_(module), diags_(diags), lexer_(text.text) {
     advance();
   }
 
@@ -45,7 +46,9 @@ class OperandParser {
 
   void advance() {
     behind_ = token_.end();
-    token_ = lexer_.next();
+    do {
+      token_ = lexer_.next();
+    } while (token_.kind == TokenKind::Unknown && skip_directive());
   }
   void report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message);
   bool at_word(std::string_view word) const {
@@ -71,6 +74,7 @@ class OperandParser {
   std::optional<std::uint64_t> take_integer(std::string_view what);
 
   const Source& source_;
+  const bool whole_;  // else the text ends early, which has been reported
   Module& module_;
   Diags& diags_;
   Lexer lexer_;
@@ -88,6 +92,7 @@ class OperandParser {
   };
 
   bool skip_braces();
+  bool skip_directive();
   bool too_deep(std::string_view what);
   bool parse_primary(Operand& operand);
   bool parse_list(Operand& operand, OperandKind kind, char close);
@@ -110,6 +115,7 @@ class OperandParser {
 
   std::vector<Operand> scratch_;
   int depth_ = 0;
+  std::uint32_t directives_to_ = 0;  // where the last reported one of a preprocessor ends
 };
 
 }  // namespace tartan::inline TARTAN_ABI::ptx

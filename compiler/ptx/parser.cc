@@ -252,6 +252,7 @@ class Parser : public DeclarationParser {
   }
 
   void finish() {
+    if (!whole_) return;
     if (module_.version == Version{} || module_.targets.empty())
       diags_.report("missing-version"_rule, source_.place(0),
                     fmt::format("the module has no {}",
@@ -270,7 +271,7 @@ Module parse(std::shared_ptr<const Source> source, Diags& diags) {
   const std::size_t size = source->text().size();
   module.instructions.reserve(size / 40);
   module.operands.reserve(size / 12);
-  Parser(*source, module, diags).module();
+  Parser(*source, readable_text(*source, diags), module, diags).module();
   return module;
 }
 

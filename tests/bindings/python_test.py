@@ -134,6 +134,20 @@ class Kernels(unittest.TestCase):
         found = tartan.check(SCALE.replace("mul.f32", "mul.f31"), "sm_90")
         self.assertEqual({(each.level, each.line) for each in found}, {("error", 9)})
 
+    def test_zero_bytes(self):
+        self.assertEqual(tartan.check(SCALE + "\0"), [])
+        found = tartan.check(SCALE + "\0 no PTX")
+        self.assertEqual([(each.level, each.id) for each in found], [("error", "encoding")])
+        self.assertEqual(found[0].line, SCALE.count("\n") + 1)
+        device = tartan.Device("emulator")
+        device.load_ptx(SCALE + "\0", "scale")
+        for ptx, name in (SCALE + "\0 no PTX", "scale"), (SCALE, "scale\0zz"):
+            with self.assertRaisesRegex(tartan.Error, "contains a zero byte") as caught:
+                device.load_ptx(ptx, name)
+            self.assertEqual(caught.exception.rule, "encoding")
+        with self.assertRaisesRegex(tartan.Error, r"U\+00F6.*\[encoding\]"):
+            device.load_ptx(SCALE + "// gr\u00f6\u00dfe", "scale")
+
 
 class Host(unittest.TestCase):
     """Arrays of the host, by the buffer protocol."""

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tartan/runtime/device.h"
 #include "tests/emulator/kernel.h"
 #include "tests/support/device_features.h"
 
@@ -202,6 +203,14 @@ TEST(EmulatorDevice, CooperativeGridsFitTheHardware) {
   EXPECT_FALSE(run_body("", launch, 64).launched);
   launch.cooperative = false;
   EXPECT_TRUE(run_body("", launch, 64).launched);
+}
+
+TEST(EmulatorDevice, LoadsTextWithItsTerminator) {
+  Device device = *Device::open("emulator");
+  const std::string text = kernel_text("");
+  EXPECT_TRUE(device.load(text + '\0'));
+  EXPECT_FALSE(device.load(text + std::string(2, '\0')));
+  EXPECT_FALSE(device.load(text + std::string("\0 no PTX", 8)));
 }
 
 TEST(EmulatorDevice, LaunchesEndWhenTheirTimeIsUp) {

@@ -12,7 +12,17 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _dlpack
 from ._kernel import Kernel, Parameter
-from ._library import Argument, Handle, LaunchOptions, check, library, take_json, usage_error
+from ._library import (
+    Argument,
+    Handle,
+    LaunchOptions,
+    check,
+    encoded,
+    library,
+    take_json,
+    usage_error,
+    without_terminator,
+)
 
 Shape = Union[int, Sequence[int]]
 
@@ -47,7 +57,7 @@ class Device:
         handle = Handle(library.tartan_device_free)
         check(
             library.tartan_open(
-                name.encode(), json.dumps(options).encode(), ctypes.byref(handle.pointer)
+                encoded(name, "name"), json.dumps(options).encode(), ctypes.byref(handle.pointer)
             )
         )
         self._open(handle, int(name[5:]) if name.startswith("cuda:") else 0)
@@ -85,11 +95,15 @@ class Device:
 
     def load_ptx(self, ptx: str, name: str) -> "Function":
         """Loads the kernel `name` of PTX text."""
+        text = encoded(without_terminator(ptx), "ptx")
         handle = Handle(library.tartan_function_free)
         with self._lock:
             check(
                 library.tartan_load_ptx(
-                    self._handle.pointer, ptx.encode(), name.encode(), ctypes.byref(handle.pointer)
+                    self._handle.pointer,
+                    text,
+                    encoded(name, "name"),
+                    ctypes.byref(handle.pointer),
                 )
             )
         info = json.loads(library.tartan_function_info(handle.pointer))

@@ -10,7 +10,16 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Optional, Union
 
-from ._library import Diagnostic, Handle, check as _check, diagnostics_of, library, take_json
+from ._library import (
+    Diagnostic,
+    Handle,
+    check as _check,
+    diagnostics_of,
+    encoded,
+    library,
+    take_json,
+    without_terminator,
+)
 
 if TYPE_CHECKING:
     from ._device import Device
@@ -125,7 +134,7 @@ def compile(name: str, target: Union[str, "Device"], **options: Any) -> Kernel:
     handle = Handle(library.tartan_kernel_free)
     _check(
         library.tartan_compile(
-            name.encode(), arch.encode(), json.dumps(members).encode(), ctypes.byref(handle.pointer)
+            encoded(name, "name"), encoded(arch, "target"), json.dumps(members).encode(), ctypes.byref(handle.pointer)
         )
     )
     return Kernel(handle)
@@ -149,6 +158,22 @@ def check(ptx: str, target: Optional[str] = None) -> List[Diagnostic]:
     """The diagnostics of PTX text for a target, or for the text's own: none is of level "error" if
     the text is legal."""
     out = ctypes.c_void_p()
-    arch = target.encode() if target else None
-    _check(library.tartan_check(ptx.encode(), arch, ctypes.byref(out), None))
-    return diagnostics_of(json.dumps(take_json(out)))
+    arch = encoded(target, "target") if target else None
+    text = without_terminator(ptx)
+    end = text.find("\0")
+    read = text if end < 0 else text[:end]
+    _check(library.tartan_check(read.encode(), arch, ctypes.byref(out), None))
+    found = diagnostics_of(json.dumps(take_json(out)))
+    if end >= 0:
+        lines = read.split("\n")
+        found.append(
+            Diagnostic(
+                "error",
+                "encoding",
+                "the text contains a zero byte, and what is behind it is not read",
+                "<ptx>",
+                len(lines),
+                len(lines[-1].encode()) + 1,
+            )
+        )
+    return found

@@ -39,6 +39,18 @@ def usage_error(message: str, rule: str = "usage") -> Error:
     return Error(f"error: {message} [{rule}]", [Diagnostic("error", rule, message)], rule)
 
 
+def encoded(text: str, what: str) -> bytes:
+    """`text` for a function of C, which would read it up to a zero byte."""
+    if "\0" in text:
+        raise usage_error(f"{what} contains a zero byte, at index {text.index(chr(0))}", "encoding")
+    return text.encode()
+
+
+def without_terminator(ptx: str) -> str:
+    """PTX text without the zero byte that may end it."""
+    return ptx[:-1] if ptx.endswith("\0") else ptx
+
+
 def diagnostics_of(text: str) -> List[Diagnostic]:
     known = Diagnostic.__dataclass_fields__
     rows = json.loads(text)["diagnostics"]

@@ -29,6 +29,7 @@ struct Rule {
 inline constexpr Rule rules[] = {
     // Text (PTX).
     {"syntax", Level::Error, "Not valid PTX. The message says what was expected."},
+    {"encoding", Level::Error, "Bytes that no PTX text has: PTX is ASCII, in comments and strings too, without a zero byte or a byte-order mark. The message names the bytes, or what the file is instead."},
     {"unexpected-end", Level::Error, "The text ends inside a statement, a block or a comment: it is truncated."},
     {"missing-version", Level::Error, "A PTX module starts with .version and .target."},
     {"unknown-version", Level::Error, "This PTX version does not exist, or is newer than this release of Tartan."},

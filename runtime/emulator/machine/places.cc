@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/support/ascii.h"
 #include "runtime/emulator/machine/cluster.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -26,7 +27,7 @@ std::string source(const Program& program, const ptx::Module& module, std::uint3
   if (!location) return {};
   const ptx::Location& at = module.locations[location - 1];
   const std::string_view file = module.file_name(at.file);
-  return file.empty() ? std::string() : fmt::format("{}:{}", file, at.line);
+  return file.empty() ? std::string() : fmt::format("{}:{}", from_ascii(file), at.line);
 }
 
 }  // namespace
