@@ -44,6 +44,8 @@ class DeclarationParser : public OperandParser {
   bool alignment(std::uint32_t& into);
   bool parameter_list(std::vector<std::uint32_t>& into);
   bool section_data();
+  bool section_address();
+  bool inlining();
   bool declarator(Variable& variable);
   bool initialiser(Variable& variable);
   std::uint32_t keep_directive(std::string_view name, std::uint32_t from, std::uint32_t to,

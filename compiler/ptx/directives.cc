@@ -36,39 +36,33 @@ std::uint32_t DeclarationParser::keep_directive(const Directive& directive) {
 std::optional<std::uint32_t> DeclarationParser::location() {
   Location at;
   at.offset = token_.offset;
-  std::uint32_t end = token_.end();
   advance();
   for (std::uint32_t* field : {&at.file, &at.line, &at.column}) {
-    end = token_.end();
     const auto value = take_integer("a file, line and column number");
     if (!value) return recover_line(), std::nullopt;
     *field = static_cast<std::uint32_t>(*value);
   }
-  // , function_name label+n, inlined_at file line column
-  while (token_.is(',')) {
-    advance();
-    if (token_.kind != TokenKind::Identifier)
-      return syntax("function_name or inlined_at"), recover_line(), std::nullopt;
-    const bool inlined = token_.text == "inlined_at";
-    end = token_.end();
-    advance();
-    if (inlined) {
-      for (int i = 0; i < 3; ++i) {
-        end = token_.end();
-        if (!take_integer("a file, line and column number")) return recover_line(), std::nullopt;
-      }
-      continue;
-    }
-    Operand label;
-    const std::uint32_t start = token_.offset;
-    if (!parse_operand(label)) return recover_line(), std::nullopt;
-    end = start +
-          static_cast<std::uint32_t>(
-              source_.text().substr(start, token_.offset - start).find_last_not_of(" \t\r\n") + 1);
-  }
-  at.text = source_.text().substr(at.offset, end - at.offset);
+  if (token_.is(',') && !inlining()) return recover_line(), std::nullopt;
+  at.text = source_.text().substr(at.offset, behind_ - at.offset);
   module_.locations.push_back(at);
   return static_cast<std::uint32_t>(module_.locations.size() - 1);
+}
+
+// , function_name label+n, inlined_at file line column
+bool DeclarationParser::inlining() {
+  advance();
+  if (token_.text != "function_name") return syntax("function_name"), false;
+  advance();
+  if (token_.kind != TokenKind::Identifier && token_.kind != TokenKind::Dot)
+    return syntax("a label or a section"), false;
+  advance();
+  if (token_.is('+') && (advance(), !take_integer("a number"))) return false;
+  if (!expect(',')) return false;
+  if (token_.text != "inlined_at") return syntax("inlined_at"), false;
+  advance();
+  for (int i = 0; i < 3; ++i)
+    if (!take_integer("a file, line and column number")) return false;
+  return true;
 }
 
 std::uint32_t DeclarationParser::file() {
@@ -116,29 +110,32 @@ std::uint32_t DeclarationParser::section() {
   return keep_directive(first.text, first.offset, end, false);
 }
 
-// A label, or `.b8` with its numbers and addresses.
+// A label, or `.b8` with its numbers or one address.
 bool DeclarationParser::section_data() {
   if (token_.kind == TokenKind::Identifier) return advance(), expect(':');
   if (!at_word(".b8") && !at_word(".b16") && !at_word(".b32") && !at_word(".b64"))
     return syntax(".b8, .b16, .b32, .b64, a label or '}'"), false;
-  do {
-    advance();
+  advance();
+  if (token_.kind == TokenKind::Identifier || token_.kind == TokenKind::Dot)
+    return section_address();
+  while (true) {
     if (token_.is('-')) advance();
-    if (token_.kind != TokenKind::Number && token_.kind != TokenKind::Identifier &&
-        token_.kind != TokenKind::Dot)
-      return syntax("a number or a label"), false;
-    if (token_.kind == TokenKind::Number) {
-      if (!take_integer("an integer")) return false;
-      continue;
-    }
+    if (token_.kind != TokenKind::Number) return syntax("a number or a label"), false;
+    if (!take_integer("an integer")) return false;
+    if (!token_.is(',')) return true;
     advance();
-    if (!token_.is('+') && !token_.is('-')) continue;
-    advance();
-    if (token_.kind != TokenKind::Number && token_.kind != TokenKind::Identifier)
-      return syntax("a number or a label"), false;
-    advance();
-  } while (token_.is(','));
-  return true;
+  }
+}
+
+// L+4, .debug_str+4, L1-L2
+bool DeclarationParser::section_address() {
+  const bool label = token_.kind == TokenKind::Identifier;
+  advance();
+  if (token_.is('+')) return advance(), take_integer("a number").has_value();
+  if (!label || !token_.is('-')) return true;
+  advance();
+  if (token_.kind != TokenKind::Identifier) return syntax("a label"), false;
+  return advance(), true;
 }
 
 std::uint32_t DeclarationParser::function_directive(bool kernel) {

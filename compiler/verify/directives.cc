@@ -54,18 +54,31 @@ constexpr std::string_view target_options[] = {"debug", "texmode_unified", "texm
                                                "map_f64_to_f32"};
 constexpr std::string_view no_return = ".noreturn";
 
+enum class PragmaValue : std::uint8_t { None, Any, Integer, Positive };
+
 struct PragmaRow {
   std::string_view name;
   bool in_function = true;  // only in bodies
-  bool number = false;      // a number follows
+  PragmaValue value = PragmaValue::None;
   Since since = {{2, 0}, 10};
 };
 constexpr PragmaRow pragmas[] = {
     {.name = "nounroll", .in_function = false},
-    {.name = "used_bytes_mask", .since = {{8, 3}, 50}},
-    {.name = "enable_smem_spilling", .since = {{9, 0}, 75}},
-    {.name = "frequency", .number = true, .since = {{9, 0}, 10}},
+    {.name = "used_bytes_mask", .value = PragmaValue::Integer, .since = {{8, 3}, 50}},
+    {.name = "enable_smem_spilling", .value = PragmaValue::Any, .since = {{8, 7}, 75}},
+    {.name = "frequency", .value = PragmaValue::Positive, .since = {{9, 0}, 10}},
 };
+
+// 15, 0xF, 017, -1; the assembler knows no binary numbers here.
+bool is_value(std::string_view text, PragmaValue kind) {
+  if (kind == PragmaValue::Integer && text.starts_with('-')) text.remove_prefix(1);
+  std::string_view digits = "0123456789";
+  if (text.starts_with("0x") || text.starts_with("0X"))
+    digits = "0123456789abcdefABCDEF", text.remove_prefix(2);
+  else if (text.starts_with('0')) digits = "01234567";
+  if (text.empty() || text.find_first_not_of(digits) != std::string_view::npos) return false;
+  return kind == PragmaValue::Integer || text.find_first_not_of('0') != std::string_view::npos;
+}
 
 const DirectiveRow* find_row(std::string_view name) {
   const auto* found = std::ranges::find(rows, name, &DirectiveRow::name);
@@ -81,25 +94,26 @@ class DirectiveChecker {
     for (const ptx::Item& item : module_.items) {
       if (item.kind == ptx::ItemKind::Function) {
         const Function& function = module_.functions[item.index];
-        in_function_ = true;
         directives_of(function);
         functions_[function.name].push_back(&function);
         for (const ptx::Statement& each : function.statements)
-          if (each.kind == ptx::StatementKind::Directive) directive(module_.directives[each.index]);
-        in_function_ = false;
+          if (each.kind == ptx::StatementKind::Directive)
+            directive(module_.directives[each.index], Where::Body);
       } else if (item.kind == ptx::ItemKind::Variable) {
         variables_.insert(module_.variables[item.index].name);
       } else {
-        directive(module_.directives[item.index]);
+        directive(module_.directives[item.index], Where::Module);
       }
     }
   }
 
  private:
-  void directive(const Directive& directive) {
+  enum class Where : std::uint8_t { Module, Function, Body };
+
+  void directive(const Directive& directive, Where where) {
     if (directive.name == ".alias") alias(directive);
     if (directive.name == ".file") file(directive);
-    if (directive.name == ".pragma") pragma(directive);
+    if (directive.name == ".pragma") pragma(directive, where);
     if (directive.name == ".branchtargets") since(directive, directive.name, {{6, 0}, 30});
     if (!directive.prototype) return;
     if (!module_.prototypes[*directive.prototype].returns)
@@ -130,7 +144,7 @@ class DirectiveChecker {
             "unknown-target"_rule, option,
             "conflicting texmode_unified and texmode_independent: expected one of them");
     }
-    if (module_.address_size == 32 && context_.target.arch.sm >= 90)
+    if (module_.address_size == 32)
       context_.report(
           "target-support"_rule, module_.target_offset, 7,
           fmt::format("target {} has 64-bit addresses only: expected .address_size 64, found 32",
@@ -147,8 +161,9 @@ class DirectiveChecker {
     NameSet seen;
     for (const std::uint32_t index : function.directives) {
       const Directive& each = module_.directives[index];
-      if (each.name != ".pragma") check(function, each, !seen.insert(each.name).second);
-      else seen.insert(each.name);
+      const bool again = !seen.insert(each.name).second;
+      if (each.name == ".pragma") pragma(each, Where::Function);
+      else check(function, each, again);
     }
     for (const auto& [one, other] : exclusive)
       if (seen.contains(one) && seen.contains(other))
@@ -292,31 +307,46 @@ class DirectiveChecker {
 
   // ---- .pragma "nounroll";
 
-  void pragma(const Directive& directive) {
+  void pragma(const Directive& directive, Where where) {
     for (const ptx::Operand& each : module_.operands_of(directive)) {
       const std::string_view text = each.text.substr(1, each.text.size() - 2);
       const std::string_view name = text.substr(0, text.find(' '));
       const auto* row = std::ranges::find(pragmas, name, &PragmaRow::name);
-      const bool known = row != std::end(pragmas);
-      if (known && row->in_function && !in_function_)
+      if (row == std::end(pragmas) || (row->value == PragmaValue::None && text != name))
+        unknown_pragma(each.text, name, where);
+      else if (row->in_function && where != Where::Body)
         error(each.text, fmt::format("{} outside a function: expected it in a body", each.text));
-      else if (!known && !in_function_)
-        error(each.text,
-              fmt::format("unknown pragma {} of a module; the nearest is \"nounroll\"", each.text));
-      else if (known) since(directive, name, row->since);
-      if (known && row->number && !is_number(text.substr(std::min(name.size() + 1, text.size()))))
-        error(each.text,
-              fmt::format("{} has no value: expected a number after it", each.text, name));
+      else pragma(directive, each.text, *row, text.substr(std::min(name.size() + 1, text.size())));
     }
   }
 
-  static bool is_number(std::string_view text) {
-    return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  void pragma(const Directive& directive, std::string_view at, const PragmaRow& row,
+              std::string_view value) {
+    since(directive, row.name, row.since);
+    const bool needs = row.value == PragmaValue::Integer || row.value == PragmaValue::Positive;
+    const std::string_view what =
+        row.value == PragmaValue::Positive ? "a positive number" : "an integer";
+    if (!needs || is_value(value, row.value)) return;
+    error(at, value.empty()
+                  ? fmt::format("{} has no value: expected {} after {}", at, what, row.name)
+                  : fmt::format("wrong value of {}: expected {}, found {}", row.name, what, value));
+  }
+
+  void unknown_pragma(std::string_view at, std::string_view name, Where where) {
+    if (where == Where::Module)
+      return error(at,
+                   fmt::format("unknown pragma {} of a module; the nearest is \"nounroll\"", at));
+    std::vector<std::string_view> names;
+    for (const PragmaRow& each : pragmas)
+      if (where == Where::Body || !each.in_function) names.push_back(each.name);
+    context_.report("unknown-pragma"_rule, at,
+                    fmt::format("unknown pragma {}, which the assembler ignores; the nearest is "
+                                "\"{}\"",
+                                at, nearest_word(name, names)));
   }
 
   Context& context_;
   const ptx::Module& module_;
-  bool in_function_ = false;
   NameMap<std::vector<const Function*>> functions_;  // so far
   NameSet variables_, aliases_;
   std::unordered_set<std::uint64_t> files_;

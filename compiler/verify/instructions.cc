@@ -49,6 +49,7 @@ class InstructionChecker {
     if (!row) return wrong_operands(instruction, spelling), false;
     const Since* since = operands_.missing(instruction, spelling, *row, context_.target);
     if (since) unsupported(instruction.opcode, spelling.text, *since);
+    else if (row->since.last < newest_version) deprecated(instruction, spelling, row->since);
     for (const ptx::Operand& operand : context_.module.operands_of(instruction))
       check_special(operand);
     return !since;
@@ -121,6 +122,17 @@ class InstructionChecker {
                       fmt::format("{} was removed after PTX {}, the module states {}", what,
                                   since.last.text(), target.ptx.text()));
     }
+  }
+
+  // Votes and shuffles without .sync.
+  void deprecated(const ptx::Instruction& instruction, const Spelling& spelling,
+                  const Since& since) {
+    context_.report("deprecated-form"_rule, instruction.opcode,
+                    fmt::format("{} without .sync may give wrong results on {}, where lanes of a "
+                                "warp may run apart, and PTX refuses it after {}; write {}.sync "
+                                "with a member mask",
+                                spelling.text, context_.target.arch.text(), since.last.text(),
+                                isa::name(spelling.opcode)));
   }
 
   Context& context_;

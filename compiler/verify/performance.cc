@@ -3,6 +3,8 @@
 // assembler's output.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/verify/pass.h"
 
 namespace tartan::inline TARTAN_ABI::verify {
@@ -10,6 +12,7 @@ namespace {
 
 using isa::Form;
 using isa::Opcode;
+using isa::operator""_q;
 
 struct Slow {
   bool (*is)(const Form& form);
@@ -42,6 +45,23 @@ constexpr Slow slow[] = {
      [](int sm) { return sm >= 100; }, "is split into m8n8k4 products"},
 };
 
+// Where a copy to several blocks of a cluster is fast.
+constexpr Since multicasting[] = {
+    {.ptx = {8, 0}, .sm = 90, .reach = Reach::ExactArch},
+    {.ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 110}};
+
+void check_multicast(Context& context, const ptx::Instruction& instruction) {
+  const isa::Spelling& spelling = context.module.spelling(instruction);
+  const Arch arch = context.target.arch;
+  if (!isa::is_asynchronous_copy(spelling.opcode) || !spelling.has("multicast::cluster"_q) ||
+      std::ranges::any_of(multicasting, [&](const Since& each) { return each.has(arch); }))
+    return;
+  context.report("slow-instruction"_rule, instruction.opcode,
+                 fmt::format(".multicast::cluster of {} may be slow on {}; it is meant for sm_90a, "
+                             "and for sm_100 to sm_110 with suffix a or f",
+                             isa::name(spelling.opcode), arch.text()));
+}
+
 }  // namespace
 
 void check_performance(Context& context, const FunctionView& view) {
@@ -49,6 +69,7 @@ void check_performance(Context& context, const FunctionView& view) {
   for (const ptx::Statement& statement : view.function.statements) {
     if (statement.kind != ptx::StatementKind::Instruction) continue;
     const ptx::Instruction& instruction = context.module.instructions[statement.index];
+    if (sm != 0) check_multicast(context, instruction);
     const isa::Instruction* row = view.readings.instruction(instruction);
     if (!row || sm == 0 || !row->since.has(context.target)) continue;
     for (const Slow& each : slow)

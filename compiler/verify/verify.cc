@@ -8,12 +8,13 @@ namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
 constexpr void (*module_passes[])(Context&) = {
-    check_target,       check_module_names, check_tensor_memory_groups,
-    check_declarations, check_initializers, check_directives,
+    check_target,        check_module_names, check_tensor_memory_groups, check_declarations,
+    check_initializers,  check_directives,   check_debug_information,    check_externals,
+    check_shared_memory,
 };
 constexpr void (*function_passes[])(Context&, const FunctionView&) = {
     check_instructions,        check_redefinitions,   check_calls,         check_parameter_use,
-    check_matrix_instructions, check_register_budget, check_narrow_stores,
+    check_matrix_instructions, check_register_budget, check_narrow_stores, check_external_calls,
 };
 // Likely errors in legal code. For functions with warp-level instructions or asynchronous copies.
 constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {
