@@ -27,6 +27,7 @@ struct DirectiveRow {
   Since since = {{1, 0}, 10};
 };
 
+constexpr Version sized_addresses{2, 3};  // .address_size
 constexpr Since cluster{{7, 8}, 90}, abi{{9, 0}, 80};
 constexpr DirectiveRow rows[] = {
     {.name = ".maxntid", .least = 1, .most = 3, .positive = true},
@@ -144,6 +145,11 @@ class DirectiveChecker {
             "unknown-target"_rule, option,
             "conflicting texmode_unified and texmode_independent: expected one of them");
     }
+    const Version found = context_.target.ptx;
+    if (module_.address_size && !(found == Version{}) && found < sized_addresses)
+      context_.report("version-support"_rule, module_.target_offset, 7,
+                      fmt::format(".address_size requires PTX {}, the module states {}",
+                                  sized_addresses.text(), found.text()));
     if (module_.address_size == 32)
       context_.report(
           "target-support"_rule, module_.target_offset, 7,
