@@ -57,10 +57,12 @@ class Report {
   void add(const std::string& file, Diags diags) {
     if (words_.json || words_.sarif) return all_.append(std::move(diags));
     ok_ &= diags.ok();
-    fmt::print(stderr, "{}", diags.text(colour(stderr)));
+    std::string text;
+    for (const Diag& each : diags) text += to_text(each, colour(stderr)) + '\n';
     if (const std::size_t more = diags.left_out(); more > 0)
-      fmt::print(stderr, "{}: note: {} more error{} not shown; --max-errors 0 shows all\n",
-                 printable(file), more, more == 1 ? "" : "s");
+      text += fmt::format("{}: note: {} more error{} not shown; --max-errors 0 shows all\n",
+                          printable(file), more, more == 1 ? "" : "s");
+    complain(text);
   }
   void unreadable(const std::string& file, Diags diags) {
     code_ = exit_usage;

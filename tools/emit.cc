@@ -72,8 +72,8 @@ int emit(const EmitWords& words, const CLI::App& command) {
     return usage_error(problem);
   const auto compiled = compile(words, *described);
   if (!compiled) return fail(exit_failed, compiled.diags());
-  fmt::print(stderr, "{}", compiled->warnings.text());
-  if (words.explain) fmt::print(stderr, "{}", explain(compiled->choices));
+  complain(compiled->warnings.text());
+  if (words.explain) complain(explain(compiled->choices));
   if (!to_file(words)) {
     fmt::print("{}", compiled->ptx);
     return exit_ok;

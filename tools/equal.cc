@@ -38,7 +38,7 @@ int compare(const EqualWords& words) {
   if (words.json) {
     fmt::print("{}\n", equality.json());
   } else {
-    fmt::print(stderr, "{}", equality.complaints(colour(stderr)));
+    complain(equality.complaints(colour(stderr)));
     fmt::print("{}", equality.text());
   }
   return equality.exit_code();

@@ -37,6 +37,7 @@ int run(CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  tartan::detail::hold_standard_streams();
   CLI::App app;
   try {
     return run(app, argc, argv);

@@ -21,7 +21,7 @@ int print(const PrintWords& words) {
   if (!source) return fail(exit_usage, source.diags());
   Diags diags;
   const auto module = ptx::parse(std::make_shared<const Source>(std::move(*source)), diags);
-  if (!diags.ok()) return fail(exit_failed, diags);
+  if (!diags.ok()) return fail(exit_usage, diags);
   const std::string text = ptx::print(module, words.options);
   if (words.output == "-") {
     fmt::print("{}", text);
@@ -43,7 +43,7 @@ void add_print(CLI::App& app, int& exit_code) {
                     "Omit .loc, .file, .section and the target option debug");
   command->add_option("-o", words->output, "Output file; - is standard output")
       ->capture_default_str();
-  command->footer("Exit codes: 0 printed, 1 the text is not PTX, 2 usage or I/O");
+  command->footer("Exit codes: 0 printed, 2 the text is not PTX, usage or I/O");
   command->callback([words, &exit_code] { exit_code = print(*words); });
 }
 

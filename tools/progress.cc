@@ -10,6 +10,8 @@
 #include <mutex>
 #include <system_error>
 
+#include "compiler/support/messages.h"
+
 namespace tartan::tools {
 namespace {
 
@@ -59,13 +61,11 @@ void Progress::show(std::stop_token stop) {
     const std::uint64_t done = done_, all = all_;
     const auto seconds =
         std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count();
-    if (all == 0) fmt::print(stderr, "{}{} s", wipe, seconds);
-    else
-      fmt::print(stderr, "{}[{}] {} of {} {}, {} s", wipe, bar(done, all), done, all, unit_,
-                 seconds);
-    std::fflush(stderr);
+    detail::complain(all == 0 ? fmt::format("{}{} s", wipe, seconds)
+                              : fmt::format("{}[{}] {} of {} {}, {} s", wipe, bar(done, all), done,
+                                            all, unit_, seconds));
   } while (!wake.wait_for(lock, stop, interval, asked_to_stop));
-  fmt::print(stderr, "{}", wipe);
+  detail::complain(wipe);
 }
 
 void exit_on_interrupt() { std::signal(SIGINT, stop); }

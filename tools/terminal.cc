@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -45,8 +46,20 @@ std::optional<std::size_t> columns(std::FILE* stream) {
 
 int fail(int code, const Diags& diags, bool json) {
   if (json) fmt::print("{}\n", diags.json());
-  else fmt::print(stderr, "{}", diags.text(colour(stderr)));
+  else complain(diags.text(colour(stderr)));
   return code;
+}
+
+std::string for_terminal(std::string_view text) {
+  constexpr std::string_view kept = "\n\t";
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(kept), text.size());
+    out += printable(text.substr(0, end));
+    if (end < text.size()) out += text[end];
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
 }
 
 int usage_error(const std::string& message, bool json) {

@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "compiler/support/messages.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
@@ -21,6 +23,12 @@ bool colour(std::FILE* stream);
 /// Columns of the stream's lines: the environment's COLUMNS, else the terminal's width; nothing
 /// where it is not a terminal.
 std::optional<std::size_t> columns(std::FILE* stream);
+
+using detail::complain;
+
+/// Text that somebody else has made, with what a terminal would obey escaped: printable(), line by
+/// line.
+std::string for_terminal(std::string_view text);
 
 /// Writes the diagnostics to standard error, or as one JSON object to standard output; returns
 /// `code`.

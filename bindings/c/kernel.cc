@@ -8,6 +8,7 @@
 #include "bindings/c/cache.h"
 #include "bindings/c/times.h"
 #include "compiler/isa/nearest_arch.h"
+#include "compiler/support/messages.h"
 #include "compiler/support/nearest.h"
 #include "tartan/support/source.h"
 #include "tartan/verify/verify.h"
@@ -203,7 +204,7 @@ void tartan_kernel_free(tartan_kernel*) {}
 tartan_error* tartan_check(const char* ptx, const char* target, char** json, size_t* errors) {
   if (json) *json = nullptr;
   return c::guarded("tartan_check", {{"ptx", ptx}, {"json", json}}, [&]() -> Status {
-    verify::Options options;
+    verify::Options options{.max_errors = detail::most_errors};
     if (target) {
       const auto arch = arch_of("tartan_check", target);
       if (!arch) return arch.diags();
@@ -211,7 +212,7 @@ tartan_error* tartan_check(const char* ptx, const char* target, char** json, siz
     }
     const Diags found = verify::check(std::make_shared<const Source>("<ptx>", ptx), options);
     *json = c::copy_of(found.json());
-    if (errors) *errors = found.count(Level::Error);
+    if (errors) *errors = found.count(Level::Error) + found.left_out();
     return Done{};
   });
 }

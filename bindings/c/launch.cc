@@ -57,6 +57,10 @@ Result<tartan_launch_options> read(const tartan_launch_options* given) {
     return {"usage"_rule, fmt::format("tartan_launch: options->size: expected {} "
                                       "(sizeof(tartan_launch_options)), found {}",
                                       sizeof out, given->size)};
+  constexpr std::uint32_t most_size = 4096;  // no release will have that many options
+  if (given->size > most_size)
+    return {"usage"_rule, fmt::format("tartan_launch: options->size: expected at most {}, found {}",
+                                      most_size, given->size)};
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + sizeof out, bytes + given->size, [](unsigned char x) { return x != 0; }))
     return {
@@ -68,6 +72,8 @@ Result<tartan_launch_options> read(const tartan_launch_options* given) {
   return out;
 }
 
+constexpr std::size_t most_argument = 32764;  // bytes
+
 Result<Arguments> read(const tartan_argument* given, size_t count) {
   Arguments out;
   Diags diags;
@@ -76,6 +82,11 @@ Result<Arguments> read(const tartan_argument* given, size_t count) {
     std::uint64_t address = 0;
     if (!each.value) {
       diags.report("usage"_rule, {}, fmt::format("tartan_launch: arguments[{}].value is null", i));
+    } else if (each.size > most_argument) {
+      diags.report("usage"_rule, {},
+                   fmt::format("tartan_launch: arguments[{}].size: expected at most {}, the "
+                               "parameter space of a kernel, found {}",
+                               i, most_argument, each.size));
     } else if (each.extent && each.size == sizeof address) {
       std::memcpy(&address, each.value, sizeof address);
       out.add_memory(address, each.extent);

@@ -177,10 +177,9 @@ std::uint32_t DeclarationParser::statement_directive(bool labelled) {
 
 std::uint32_t DeclarationParser::unknown_directive(std::span<const std::string_view> known) {
   const Token first = token_;
-  Diag& diag = diags_.report("unknown-directive"_rule, source_.place(first.offset),
-                             fmt::format("unexpected directive {}; the nearest legal one is {}",
-                                         first.text, nearest_word(first.text, known)));
-  source_.quote(diag, first.text.size());
+  report("unknown-directive"_rule, first.offset, first.text.size(),
+         fmt::format("unexpected directive {}; the nearest legal one is {}", first.text,
+                     nearest_word(first.text, known)));
   const std::uint32_t end = first.end();
   recover();
   return keep_directive(first.text, first.offset, end, true);

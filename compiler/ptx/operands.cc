@@ -38,8 +38,19 @@ void OperandParser::refuse(std::uint32_t offset, std::string message) {
 
 void OperandParser::report(const Rule& rule, std::uint32_t offset, std::size_t width,
                            std::string message) {
-  Diag& diag = diags_.report(rule, source_.place(offset), std::move(message));
-  source_.quote(diag, width);
+  if (stopped_) return;
+  // Of errors that are counted alone, nobody sees the line.
+  const bool counted = diags_.left_out() > 0;
+  Diag& diag = diags_.report(rule, source_.place(offset), counted ? "" : std::move(message));
+  if (!counted) source_.quote(diag, width);
+  count_error();
+}
+
+void OperandParser::count_error() {
+  if (errors_left_ == 0 || --errors_left_ > 0) return;
+  stopped_ = true;
+  lexer_.rewind(static_cast<std::uint32_t>(source_.text().size()));
+  token_ = lexer_.next();
 }
 
 bool OperandParser::too_deep(std::string_view what) {
@@ -49,7 +60,7 @@ bool OperandParser::too_deep(std::string_view what) {
 }
 
 void OperandParser::end_of_text(std::string_view expected) {
-  if (!whole_) return;
+  if (!whole_ || stopped_) return;
   if (!diags_.empty() && diags_[diags_.size() - 1].id == "unexpected-end") return;  // report once
   diags_.report("unexpected-end"_rule, source_.place(token_.offset),
                 fmt::format("unexpected end of the text: expected {}", expected));

@@ -51,6 +51,8 @@ class OperandParser {
     } while (token_.kind == TokenKind::Unknown && skip_directive());
   }
   void report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message);
+  /// Counts an error; at the last one that is wanted, nothing is read any more.
+  void count_error();
   bool at_word(std::string_view word) const {
     return token_.kind == TokenKind::Dot && token_.text == word;
   }
@@ -82,6 +84,8 @@ class OperandParser {
   bool lists_ = false;         // operands of call: (1) is a list, elsewhere a constant
   bool initialisers_ = false;  // 0xFF(name) and name = value are operands
   std::uint32_t behind_ = 0;   // where the last token ends
+  int errors_left_ = 0;        // that are reported; 0: all
+  bool stopped_ = false;       // none was left
 
  private:
   struct Nesting {

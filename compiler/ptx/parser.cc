@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "compiler/ptx/declarations.h"
+#include "compiler/ptx/parse_all.h"
+#include "compiler/support/messages.h"
 #include "compiler/support/names.h"
 
 namespace tartan::inline TARTAN_ABI::ptx {
@@ -19,9 +21,16 @@ class Parser : public DeclarationParser {
  public:
   using DeclarationParser::DeclarationParser;
 
-  void module() {
+  /// Up to that number of errors; 0: all of it.
+  void module(int most) {
+    errors_left_ = most;
     while (token_.kind != TokenKind::End) item();
-    finish();
+    if (stopped_)
+      diags_.add({.level = Level::Note,
+                  .id = "syntax"_rule.id,
+                  .place = {source_.name(), 0, 0},
+                  .message = fmt::format("stopped after {} errors: there may be more", most)});
+    else finish();
   }
 
  private:
@@ -263,16 +272,24 @@ class Parser : public DeclarationParser {
   NameMap<std::uint32_t> spellings_;  // index into Module::spellings
 };
 
-}  // namespace
-
-Module parse(std::shared_ptr<const Source> source, Diags& diags) {
+Module parse(std::shared_ptr<const Source> source, Diags& diags, int most_errors) {
   Module module;
   module.source = source;
   const std::size_t size = source->text().size();
   module.instructions.reserve(size / 40);
   module.operands.reserve(size / 12);
-  Parser(*source, readable_text(*source, diags), module, diags).module();
+  Parser(*source, readable_text(*source, diags), module, diags).module(most_errors);
   return module;
+}
+
+}  // namespace
+
+Module parse(std::shared_ptr<const Source> source, Diags& diags) {
+  return parse(std::move(source), diags, detail::most_errors);
+}
+
+Module parse_all(std::shared_ptr<const Source> source, Diags& diags) {
+  return parse(std::move(source), diags, 0);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::ptx

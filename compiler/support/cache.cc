@@ -82,7 +82,8 @@ std::optional<std::string> contents_of(int file, const std::string& digest) {
 // Sets the contents of an entry that is there. A damaged one is deleted, and a failure.
 Status read_entry(const std::string& name, const std::string& digest,
                   std::optional<std::string>& contents) {
-  const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  // A FIFO would wait for somebody who writes.
+  const int file = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0 && ::access(name.c_str(), F_OK) != 0) return Done{};
   if (file >= 0) {
     contents = contents_of(file, digest);

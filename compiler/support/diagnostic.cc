@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "compiler/support/messages.h"
+
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
@@ -152,6 +154,7 @@ void Diags::keep(Diag diag) {
     full_ = 2 * (list_.size() + most);
   }
   errors_ += diag.level == Level::Error;
+  diag.message = detail::shortened(std::move(diag.message));
   list_.push_back(std::move(diag));
 }
 
@@ -199,6 +202,10 @@ void Diags::sort() {
 std::string Diags::text(bool colour) const {
   std::string out;
   for (const Diag& diag : list_) out += to_text(diag, colour) + '\n';
+  if (left_out_ > 0)
+    out += fmt::format("{}note: {} more error{} not shown\n",
+                       list_.empty() ? "" : place_prefix({list_.back().place.file, 0, 0}),
+                       left_out_, left_out_ == 1 ? "" : "s");
   return out;
 }
 

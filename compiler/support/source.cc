@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tartan/support/source.h"
+#include "compiler/support/regular_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -71,6 +71,10 @@ Diags unreadable(const std::string& path, std::string_view why) {
 
 Result<Source> read_all(const std::string& name, std::FILE* file) {
   std::string text;
+  struct ::stat status = {};
+  if (::fstat(::fileno(file), &status) == 0 && S_ISREG(status.st_mode) &&
+      static_cast<std::uintmax_t>(status.st_size) > most)
+    return unreadable(name, "the file is larger than 1 GiB");
   constexpr std::size_t piece = std::size_t{1} << 20;
   for (std::size_t taken = piece; taken == piece;) {
     const std::size_t size = text.size();
@@ -83,14 +87,14 @@ Result<Source> read_all(const std::string& name, std::FILE* file) {
   return Source(name, std::move(text));
 }
 
-Result<Source> read_named(const std::string& path) {
-  if (path == "-") return read_all("<stdin>", stdin);
+Result<Source> read_named(const std::string& path, bool regular) {
+  if (path == "-" && !regular) return read_all("<stdin>", stdin);
   // Folders open like files, and devices have no end.
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
   if (std::filesystem::is_directory(status)) return unreadable(path, std::strerror(EISDIR));
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
-      !std::filesystem::is_fifo(status))
+      (regular || !std::filesystem::is_fifo(status)))
     return unreadable(path, "not a regular file");
   errno = 0;
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
@@ -103,7 +107,15 @@ Result<Source> read_named(const std::string& path) {
 
 Result<Source> read_source(const std::string& path) {
   try {
-    return read_named(path);
+    return read_named(path, false);
+  } catch (const std::bad_alloc&) {
+    return unreadable(path, "the file does not fit in memory");
+  }
+}
+
+Result<Source> detail::read_regular_file(const std::string& path) {
+  try {
+    return read_named(path, true);
   } catch (const std::bad_alloc&) {
     return unreadable(path, "the file does not fit in memory");
   }

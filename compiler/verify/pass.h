@@ -37,9 +37,13 @@ class Context {
   Diag& report(const Rule& rule, std::string_view text, std::string message) {
     return report(rule, module.offset_of(text), text.size(), std::move(message));
   }
+  /// Says how many warnings and notes were left out.
+  void finish();
 
  private:
   Diags& diags_;
+  std::size_t remarks_ = 0;  // warnings and notes
+  Diag left_out_;            // stands for those that are not kept
 };
 
 /// Whether only a label can reach the next statement: an unguarded branch, return or exit.

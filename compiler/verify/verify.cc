@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/verify/verify.h"
 
+#include <fmt/format.h>
+
+#include "compiler/ptx/parse_all.h"
+#include "compiler/support/messages.h"
+#include "compiler/verify/first_errors.h"
 #include "compiler/verify/pass.h"
 #include "tartan/ptx/parser.h"
 
@@ -38,11 +43,26 @@ Diags diags_of(const Options& options) { return Diags({options.levels, options.m
 
 }  // namespace
 
+// Where the number of errors is limited. Warnings of all passes do not come in the text's order.
+constexpr std::size_t most_remarks = 1000;
+
 Diag& Context::report(const Rule& rule, std::uint32_t offset, std::size_t width,
                       std::string message) {
+  const auto level = options.levels.of(rule);
+  const bool remark = level && *level != Level::Error;
+  if (remark && ++remarks_ > most_remarks && options.max_errors > 0) return left_out_;
   Diag& diag = diags_.report(rule, module.source->place(offset), std::move(message));
   module.source->quote(diag, width);
   return diag;
+}
+
+void Context::finish() {
+  if (options.max_errors <= 0 || remarks_ <= most_remarks) return;
+  diags_.add({.level = Level::Note,
+              .id = "usage"_rule.id,
+              .place = {module.source->name(), 0, 0},
+              .message = fmt::format("{} more warnings and notes are not shown",
+                                     remarks_ - most_remarks)});
 }
 
 Diags verify(const ptx::Module& module, const Options& options) {
@@ -61,13 +81,24 @@ Diags verify(const ptx::Module& module, const Options& options) {
     if (!has_collectives(module, function)) continue;
     for (const auto pass : sanity_passes) pass(context, view);
   }
+  context.finish();
   diags.sort();
   return diags;
 }
 
 Diags check(std::shared_ptr<const Source> source, const Options& options) {
   Diags diags = diags_of(options);
-  const ptx::Module module = ptx::parse(std::move(source), diags);
+  const ptx::Module module = ptx::parse_all(std::move(source), diags);
+  diags.append(verify(module, options));
+  diags.sort();
+  return diags;
+}
+
+Diags first_errors(std::shared_ptr<const Source> source, ptx::Module& module) {
+  const Options options{.max_errors = detail::most_errors};
+  Diags diags = diags_of(options);
+  module = ptx::parse(std::move(source), diags);
+  if (diags.count(Level::Error) >= static_cast<std::size_t>(detail::most_errors)) return diags;
   diags.append(verify(module, options));
   diags.sort();
   return diags;

@@ -118,8 +118,9 @@ void tartan_kernel_free(tartan_kernel* kernel);
 
 /**
  * Checks PTX text as `tartan check` does, for `target`, or if NULL for the text's own. `json` gets
- * the diagnostics, in the form of tartan_error_json(), and `errors` how many of them are errors: 0
- * if the text is legal. Illegal text is no error of this function. `errors` may be NULL.
+ * the diagnostics, in the form of tartan_error_json(): the first hundred errors, and as `truncated`
+ * the number of the others. `errors` gets the number of all, 0 if the text is legal. Illegal text
+ * is no error of this function. `errors` may be NULL.
  */
 tartan_error* tartan_check(const char* ptx, const char* target, char** json, size_t* errors);
 

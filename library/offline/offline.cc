@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "compiler/support/messages.h"
 #include "library/offline/assembler.h"
 #include "library/offline/launch_header.h"
 #include "library/offline/module_text.h"
@@ -28,7 +29,7 @@ struct File {
 
 // Prints the errors; the exit code tells a wrong kernel from a file or program that is not there.
 int fail(const Diags& diags) {
-  fmt::print(stderr, "{}", diags.text());
+  detail::complain(diags.text());
   return std::ranges::any_of(diags,
                              [](const Diag& each) {
                                return each.id == "usage"_rule.id || each.id == "file"_rule.id;
@@ -85,7 +86,7 @@ Result<std::vector<TargetModule>> compile_all(const std::vector<Kernel>& kernels
     }
     modules.push_back(std::move(module));
   }
-  fmt::print(stderr, "{}", warnings.text());
+  detail::complain(warnings.text());
   if (!errors.ok()) return errors;
   for (TargetModule& each : modules) {
     auto text = module_text(each.kernels, options.root);

@@ -236,7 +236,13 @@ static void test_ptx(void) {
   CHECK_ERROR(tartan_launch(scale, &newer.known, arguments, 2), "usage", "newer library");
   options.size = 8;
   CHECK_ERROR(tartan_launch(scale, &options, arguments, 2), "usage", "options->size: expected");
+  options.size = (size_t)-1;
+  CHECK_ERROR(tartan_launch(scale, &options, arguments, 2), "usage", "expected at most 4096");
   options.size = sizeof options;
+  arguments[1] = argument(&by, (size_t)-1);
+  CHECK_ERROR(tartan_launch(scale, &options, arguments, 2), "usage",
+              "arguments[1].size: expected at most 32764");
+  arguments[1] = argument(&by, sizeof by);
   CHECK_ERROR(tartan_launch(scale, &options, arguments, 1), "launch-arguments", "");
   CHECK_ERROR(tartan_launch(scale, &options, NULL, 2), "usage", "the argument arguments is null");
   CHECK_ERROR(tartan_launch(NULL, &options, arguments, 2), "usage",

@@ -151,7 +151,7 @@ TEST_F(PrintCommand, WritesFiles) {
 TEST_F(PrintCommand, RejectsInvalidPtx) {
   std::ofstream(folder / "wrong.ptx") << ".version 8.0\n.target sm_90a\nnonsense;\n";
   const test::Ran wrong = print("wrong.ptx -o out.ptx");
-  EXPECT_EQ(wrong.code, 1);
+  EXPECT_EQ(wrong.code, 2);
   EXPECT_TRUE(wrong.out.starts_with("wrong.ptx:3:1: error: expected a directive")) << wrong.out;
   EXPECT_FALSE(fs::exists(folder / "out.ptx"));
   EXPECT_EQ(print("none.ptx").code, 2);

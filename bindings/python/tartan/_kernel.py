@@ -155,8 +155,8 @@ def cache_problems() -> List[Diagnostic]:
 
 
 def check(ptx: str, target: Optional[str] = None) -> List[Diagnostic]:
-    """The diagnostics of PTX text for a target, or for the text's own: none is of level "error" if
-    the text is legal."""
+    """The diagnostics of PTX text for a target, or for the text's own, with at most a hundred
+    errors: none is of level "error" if the text is legal."""
     out = ctypes.c_void_p()
     arch = encoded(target, "target") if target else None
     text = without_terminator(ptx)

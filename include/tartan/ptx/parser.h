@@ -2,7 +2,7 @@
 // tartan/ptx/parser.h - PTX text -> tree, and back.
 //
 //   Diags diags;
-//   ptx::Module module = ptx::parse(source, diags);   // continues after errors, reports all
+//   ptx::Module module = ptx::parse(source, diags);   // continues after errors, up to 100
 //   if (diags.ok()) std::cout << ptx::print(module);
 //
 // The parser accepts what the assembler accepts: qualifiers in any order, nested blocks, comments,
@@ -18,7 +18,8 @@
 
 namespace tartan::inline TARTAN_ABI::ptx {
 
-/// Parses `source`. Errors go to `diags`; the module then holds what could be read.
+/// Parses `source`. Errors go to `diags`; the module then holds what could be read. Behind the
+/// 100th error nothing is.
 Module parse(std::shared_ptr<const Source> source, Diags& diags);
 
 /// How a module is printed.
