@@ -26,11 +26,13 @@ class SecondLook {
     options_.profile = false;
     options_.timeline = nullptr;
     options_.progress = nullptr;
+    options_.print = [](std::string_view) {};  // it was printed already
     if (options_.exploration && options_.exploration->schedule)
       options_.schedule = options_.exploration->schedule->name();
     const auto asked = options_.exploration;
     options_.exploration = std::make_shared<detail::Exploration>();
     if (asked) options_.exploration->deadline = asked->deadline;
+    options_.exploration->checked = true;
     compares_ = asked && asked->equal_stores;
     proves_ = asked && asked->proves;
     // Other values may make a loop go on: what takes several times as long is another outcome.

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "compiler/ptx/declarations.h"
 #include "compiler/verify/parameters.h"
@@ -148,7 +151,7 @@ class CallChecker {
       return callee_error(
           call, fmt::format("the call of {} names the prototype {}: only indirect calls have one",
                             call.callee->text, call.prototype->text));
-    match(call, Signature(module_, *callee));
+    match(call, *callee);
   }
 
   void indirect(const Call& call, const NameInfo& callee) {
@@ -167,9 +170,8 @@ class CallChecker {
     if (table && table->prototype)
       return void(match(call, Signature(module_.prototypes[*table->prototype])));
     if (table && table->name == ".calltargets") {
-      for (const Operand& each : module_.operands_of(*table))
-        if (const ptx::Function* target = function(each))
-          if (!match(call, Signature(module_, *target))) return;
+      for (const ptx::Function* target : targets_of(*table))
+        if (!match(call, *target)) return;
       return;
     }
     if (variable_table(call)) return;
@@ -179,24 +181,69 @@ class CallChecker {
                                    table ? fmt::format(", found one of {}", table->name) : ""));
   }
 
+  // Of the functions that a table lists, one for each signature: a call that fits it fits the
+  // others. Of very many signatures, the first.
+  const std::vector<const ptx::Function*>& targets_of(const ptx::Directive& table) {
+    std::vector<const ptx::Function*> all;
+    const auto [known, fresh] = targets_.try_emplace(&table);
+    if (!fresh) return known->second;
+    for (const Operand& each : module_.operands_of(table))
+      if (const ptx::Function* target = function(each)) all.push_back(target);
+    return known->second = with_distinct_signatures(all);
+  }
+
+  std::vector<const ptx::Function*> with_distinct_signatures(
+      const std::vector<const ptx::Function*>& functions) const {
+    constexpr std::size_t most = 256;
+    std::vector<const ptx::Function*> out;
+    std::unordered_set<std::string> known;
+    for (const ptx::Function* each : functions) {
+      if (out.size() == most) break;
+      std::string text;
+      const auto add = [&](const std::vector<std::uint32_t>& variables) {
+        for (const std::uint32_t index : variables) {
+          const ptx::Variable& formal = module_.variables[index];
+          text += fmt::format("{}{},", describe(formal), formal.unsized ? "[]" : "");
+        }
+        text += '/';
+      };
+      add(each->results), add(each->params);
+      if (known.insert(std::move(text)).second) out.push_back(each);
+    }
+    return out;
+  }
+
   // An array initialised with function addresses. False: it is not.
   bool variable_table(const Call& call) {
     const NameInfo found = view_.scopes.find(call.prototype->text);
     if (found.kind != NameKind::Variable || !found.variable || !found.variable->initialiser)
       return false;
-    bool functions = false;
-    for (const Operand& each : module_.children(module_.operands[*found.variable->initialiser])) {
-      const ptx::Function* target =
-          each.kind == OperandKind::Name ? module_.function(each.text) : nullptr;
-      if (!target) continue;
-      functions = true;
-      if (!match(call, Signature(module_, *target))) break;
+    const auto [known, fresh] = targets_.try_emplace(found.variable);
+    if (fresh) {
+      std::vector<const ptx::Function*> all;
+      for (const Operand& each : module_.children(module_.operands[*found.variable->initialiser]))
+        if (each.kind == OperandKind::Name)
+          if (const ptx::Function* target = module_.function(each.text)) all.push_back(target);
+      known->second = with_distinct_signatures(all);
     }
-    return functions;
+    for (const ptx::Function* target : known->second)
+      if (!match(call, *target)) break;
+    return !known->second.empty();
   }
 
   void callee_error(const Call& call, std::string message) {
     context_.report("call-callee"_rule, call.callee->text, std::move(message));
+  }
+
+  // Where the numbers differ, the callee is not read: it may be much longer than its call.
+  bool match(const Call& call, const ptx::Function& callee) {
+    const std::size_t given = call.arguments ? call.arguments->count : 0,
+                      expected = callee.params.size();
+    const bool open = expected && module_.variables[callee.params.back()].unsized;
+    if (!open && given != expected &&
+        (call.results ? call.results->count : 0) == callee.results.size())
+      return number(call, "argument", expected, given);
+    return match(call, Signature(module_, callee));
   }
 
   bool match(const Call& call, const Signature& signature) {
@@ -287,6 +334,8 @@ class CallChecker {
   const ptx::Module& module_;
   const FunctionView& view_;
   std::unordered_map<std::uint32_t, Table> tables_;  // by label
+  // Of directives and variables that list functions.
+  std::unordered_map<const void*, std::vector<const ptx::Function*>> targets_;
 };
 
 }  // namespace

@@ -24,8 +24,9 @@ using isa::Opcode;
 using isa::operator""_q;
 using Kind = LaneShape::Kind;
 
-constexpr int deepest = 24;           // operands followed back
-constexpr int most_rounds = 1 << 16;  // of a loop that is counted out
+constexpr int deepest = 24;                              // operands followed back
+constexpr int most_rounds = 1 << 16;                     // of a loop that is counted out
+constexpr std::size_t most_work = std::size_t{1} << 24;  // statements times loops
 
 // A register that each iteration adds a constant to, as the comparison finds it.
 struct Counter {
@@ -45,7 +46,10 @@ class LoopChecker {
     if (!find_loops()) return;
     shapes_.emplace(context_.module, view_.function, view_.definitions);
     find_ways();
-    for (const std::size_t first : loops_) loop(first);
+    // Each loop is followed through the function: of very many, in a long one, the first.
+    std::size_t work = 0;
+    for (const std::size_t first : loops_)
+      if ((work += before_.size()) <= most_work) loop(first);
   }
 
  private:

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "compiler/support/host_memory.h"
 #include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
@@ -255,13 +256,6 @@ class Work {
   std::optional<Finding> finding_;
 };
 
-// When a launch that begins now is stopped.
-std::optional<detail::Clock::time_point> deadline(const DeviceOptions& options,
-                                                  detail::Clock::time_point now) {
-  if (options.exploration && options.exploration->deadline) return options.exploration->deadline;
-  return detail::deadline_after(options.timeout, now);
-}
-
 // What running all clusters came to.
 struct Ran {
   Report report;
@@ -417,12 +411,16 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
                         multiprocessor_of(module_->hardware().sm),
                         machine.next_grid(),
                         workspace};
-  context.deadline = deadline(machine.options, begin);
+  if (const std::uint64_t bytes = context.cluster.count() * Block::host_bytes(context);
+      !detail::fits_in_memory(2 * bytes))  // what the checks keep is about as much
+    return out_of_memory(context);
+  context.deadline = detail::deadline_of(machine.options, begin);
   for (std::size_t i = 0; i < arguments.size(); ++i)
     std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
                 arguments[i].size());
 
   context.trial = machine.options.trial.get();
+  if (machine.options.print) context.print = &machine.options.print;
   const std::shared_ptr<Predecessor> before = machine.take_predecessor();
   if (launch.programmatic && before && before->queue() == queue) context.predecessor = before.get();
   std::optional<LaunchRaces> races;
@@ -465,11 +463,14 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
     last.stopped = true;
     machine.add(last, describe(last));
   }
-  if (ran.out_of_memory)
-    return {"out-of-memory"_rule,
-            fmt::format("out of host memory: a block of kernel {} needs {} bytes", name(),
-                        Block::host_bytes(context))};
+  if (ran.out_of_memory) return out_of_memory(context);
   return Done{};
+}
+
+Status Kernel::out_of_memory(const LaunchContext& context) const {
+  return {"out-of-memory"_rule,
+          fmt::format("out of host memory: a block of kernel {} needs {} bytes", name(),
+                      Block::host_bytes(context))};
 }
 
 Diag Kernel::describe(const Finding& finding) const {

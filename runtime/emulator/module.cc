@@ -281,7 +281,9 @@ std::vector<std::string> Module::kernels() const {
 }
 
 Decoder Module::decoder(Diags& diags) const {
-  return {*tree_, globals_, hardware_of(hardware()).value_or(Hardware::sm_70), diags};
+  Decoder made(*tree_, globals_, hardware_of(hardware()).value_or(Hardware::sm_70), diags);
+  made.set_deadline(detail::deadline_of(machine_->options, detail::Clock::now()));
+  return made;
 }
 
 Result<detail::EngineVariable> Module::variable(const std::string& name) {
@@ -293,17 +295,10 @@ Result<detail::EngineVariable> Module::variable(const std::string& name) {
 
 Diags Module::warnings() {
   Diags diags, out;
-  // Kernels first: they decode what they call.
-  std::set<const ptx::Function*> decoded;
-  for (const bool entries : {true, false})
-    for (const ptx::Function& function : tree_->functions)
-      if (function.body && function.entry == entries && !decoded.contains(&function)) {
-        Decoder one = decoder(diags);
-        one.decode(function);
-        one.add_decoded(decoded);
-      }
+  decoder(diags).survey();
   std::set<std::pair<int, std::string>> known;
   for (Diag diag : diags) {
+    if (diag.id == "time-limit"_rule.id) continue;  // it says nothing of the text
     if (!known.emplace(diag.place.line, diag.message).second) continue;
     diag.level = Level::Warning;
     out.add(std::move(diag));

@@ -23,6 +23,7 @@ namespace tartan::inline TARTAN_ABI::emulator {
 
 class Algebra;
 class Predecessor;
+struct LaunchContext;
 
 /// What modules, kernels and streams of one device share.
 ///
@@ -147,6 +148,7 @@ class Kernel : public detail::EngineKernel {
   Status run(const Launch& launch, const Arguments& arguments, GlobalMemory& memory,
              std::uint64_t workspace, const void* queue);
   Diag describe(const Finding& finding) const;
+  Status out_of_memory(const LaunchContext& context) const;
 
   std::shared_ptr<Module> module_;
   std::shared_ptr<const Program> program_;

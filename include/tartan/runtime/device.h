@@ -155,6 +155,9 @@ struct DeviceOptions {
   /// Emulator: told at the start of a launch and after every block how many blocks are done, from
   /// any of those threads; it may not throw.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress = {};
+  /// Emulator: told what kernels print, as they print it, from any of those threads; empty: it goes
+  /// to standard output.
+  std::function<void(std::string_view text)> print = {};
 };
 
 namespace detail {

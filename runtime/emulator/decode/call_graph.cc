@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who calls whom: the order of functions in a program, and which calls may be recursive.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
 
 #include "compiler/ptx/call_graph.h"
 #include "runtime/emulator/decode/decoder.h"
@@ -92,12 +95,65 @@ std::vector<Decoder::CallNode> Decoder::order_calls(const ptx::Function& kernel)
   return out;
 }
 
-std::vector<const Decoder::Function*> Decoder::call_targets(std::string_view label) const {
+// Callers need to know the places of their callees' parameters, not their bodies.
+void Decoder::survey() {
+  const std::uint32_t always = allocate(1);
+  std::memset(program_.arena.data() + always, 0xFF, 4);
+  stack_slot();
+  std::uint32_t component = 0;
+  for (const ptx::Function& function : module_.functions) {
+    if (!function.body) continue;
+    announce({.function = &function, .component = component++});
+    program_.local_bytes = 0;
+  }
+  const std::size_t announced = program_.arena.size();
+  for (const ptx::Function& function : module_.functions) {
+    if (!function.body || is_late()) continue;
+    if (function.entry) read_directives(function);
+    decode_function(function);
+    forget_function(announced);
+  }
+}
+
+void Decoder::forget_function(std::size_t bytes) {
+  program_.arena.resize(bytes);
+  program_.ops.clear();
+  program_.origins.clear();
+  program_.slots.clear();
+  program_.specials.clear();
+  program_.shared_variables.clear();
+  program_.shared_slots.clear();
+  program_.params.clear();
+  program_.param_offsets.clear();
+  program_.local_bytes = program_.param_bytes = program_.shared_bytes = 0;
+  program_.gathering_slot = carry_ = predicates_left_ = 0;
+  entries_.clear();
+  constants_.clear();
+  specials_.clear();
+  static_addresses_.clear();
+  dynamic_addresses_.clear();
+  shared_ = {};
+}
+
+bool Decoder::may_mean(std::size_t count) {
+  constexpr std::size_t most = std::size_t{1} << 17;
+  if ((meant_ += count) <= most) return true;
+  error("unsupported-instruction"_rule,
+        fmt::format("too many targets of indirect calls: each call tries all the functions that it "
+                    "may mean, and up to this one those are {}; expected at most {}",
+                    meant_, most));
+  return false;
+}
+
+std::vector<const Decoder::Function*> Decoder::call_targets(std::string_view label) {
   std::vector<const Function*> out;
   const auto add = [&](std::string_view name) {
     if (const Function* callee = function(name)) out.push_back(callee);
   };
-  if (const auto names = targets(label); !names.empty())
+  const auto names = targets(label);
+  if (!may_mean(!names.empty() ? names.size() : address_taken_ ? address_taken_->size() : 0))
+    return out;
+  if (!names.empty())
     for (const ptx::Operand& name : names) add(name.text);
   else if (address_taken_)
     for (const ptx::Function* callee : *address_taken_) add(callee->name);

@@ -95,10 +95,6 @@ Program Decoder::decode(const ptx::Function& kernel) {
   return std::move(program_);
 }
 
-void Decoder::add_decoded(std::set<const ptx::Function*>& to) const {
-  for (const auto& [name, function] : functions_) to.insert(function.tree);
-}
-
 void Decoder::read_directives(const ptx::Function& kernel) {
   std::uint32_t maxnreg = 0, blocks = 0;
   for (std::uint32_t index : kernel.directives) {
@@ -295,6 +291,14 @@ void Decoder::decode_statements(const ptx::Function& function) {
   find_decode(Opcode::ret)(*this);
 }
 
+bool Decoder::is_late() {
+  constexpr std::uint64_t step = 64;
+  if (late_ || !deadline_ || looked_++ % step) return late_;
+  if (std::chrono::steady_clock::now() < *deadline_) return false;
+  error("time-limit"_rule, "the kernel has not been loaded within the time limit");
+  return late_ = true;
+}
+
 void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   instruction_ = &instruction;
   operands_ = module_.operands_of(instruction);
@@ -302,6 +306,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   origin_.offset = instruction.offset;
   spelling.read(module_.spelling(instruction));
   failed_ = false;
+  if (is_late()) return;
   guard_ = always_slot;
   guard_flip_ = 0;
   if (!instruction.guard.empty()) {
@@ -481,20 +486,6 @@ std::optional<Symbol> Decoder::symbol(std::string_view name) {
     return shared_.find(name);
   }
   return std::nullopt;
-}
-
-std::vector<Symbol> Decoder::opaque_variables(std::string_view type) const {
-  std::vector<Symbol> out;
-  for (const ptx::Item& item : module_.items) {
-    if (item.kind != ptx::ItemKind::Variable) continue;
-    const ptx::Variable& variable = module_.variables[item.index];
-    if (!variable.attributes.ends_with(type)) continue;
-    auto found = globals_.named.find(std::string(variable.name) + (variable.numbered ? "0" : ""));
-    if (!found) continue;  // of another module
-    found->bytes = size_with_row(variable);
-    out.push_back(*found);
-  }
-  return out;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

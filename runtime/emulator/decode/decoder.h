@@ -16,11 +16,11 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <initializer_list>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -118,11 +118,14 @@ class Decoder {
   void set_lifted() { program_.lifted = true; }
   /// Fills Program::registers for what is decoded from now on.
   void set_recorded() { recorded_ = true; }
-  /// Decodes `kernel` and everything that it calls. A function that no kernel calls can be given as
-  /// well, to hear what is wrong with it.
+  /// Stops then, with a diagnostic.
+  void set_deadline(std::optional<std::chrono::steady_clock::time_point> deadline) {
+    deadline_ = deadline;
+  }
+  /// Decodes `kernel` and everything that it calls.
   Program decode(const ptx::Function& kernel);
-  /// Adds the functions that decode() met.
-  void add_decoded(std::set<const ptx::Function*>& to) const;
+  /// Decodes each function of the module by itself, to hear what is wrong with it.
+  void survey();
 
   // For decode functions: the current instruction.
   Spelling spelling;
@@ -216,7 +219,7 @@ class Decoder {
   const Function& current() const { return functions_.at(function_->name); }
   /// The functions that an indirect call with that label of .calltargets or .callprototype may
   /// mean.
-  std::vector<const Function*> call_targets(std::string_view label) const;
+  std::vector<const Function*> call_targets(std::string_view label);
   std::uint64_t address_of(const Function& function) const {
     return emulator::address_of(module_, *function.tree);
   }
@@ -227,6 +230,9 @@ class Decoder {
   /// The register that says up to where the lanes' stacks are taken.
   std::uint32_t stack_slot();
   struct Room;  // of a state space
+  /// False, with a diagnostic, where the module's indirect calls may mean too many functions to
+  /// try each of them at each call: `count` more.
+  bool may_mean(std::size_t count);
   /// Makes the op go to `callee`, which may not be decoded yet.
   void go_to_entry(Op& op, const Function& callee);
 
@@ -268,6 +274,8 @@ class Decoder {
   std::vector<CallNode> order_calls(const ptx::Function& kernel);
   std::vector<const ptx::Function*> callees_of(const ptx::Function& function);
   const std::vector<const ptx::Function*>& address_taken();
+  /// Forgets what the survey of one function has made; the arena keeps `bytes`.
+  void forget_function(std::size_t bytes);
   /// Places what callers of a function need to know.
   void announce(const CallNode& node);
   bool takes_stack(const ptx::Function& function) const;
@@ -284,6 +292,8 @@ class Decoder {
   std::uint32_t make_room(std::uint32_t& used, const ptx::Variable& variable, const Room& room);
   void decode_statements(const ptx::Function& function);
   void decode_instruction(const ptx::Instruction& instruction);
+  /// Whether the deadline has passed.
+  bool is_late();
   void resolve_labels();
   void read_directives(const ptx::Function& kernel);
   void finish_shared();
@@ -325,7 +335,10 @@ class Decoder {
   const ptx::Instruction* instruction_ = nullptr;
   Origin origin_;
   std::uint32_t guard_ = always_slot, guard_flip_ = 0;
-  bool failed_ = false, recorded_ = false, filled_ = false;
+  bool failed_ = false, recorded_ = false, filled_ = false, late_ = false;
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  std::uint64_t looked_ = 0;      // how often is_late() was asked
+  std::size_t meant_ = 0;         // functions, by indirect calls
   std::ptrdiff_t first_use_ = 0;  // of the current instruction, in Program::registers
 
   std::vector<Scope> scopes_;

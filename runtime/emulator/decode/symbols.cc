@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/emulator/decode/decoder.h"
+
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
@@ -39,6 +41,20 @@ std::optional<Symbol> Symbols::find(std::string_view name) const {
   Symbol symbol = placed->first;
   symbol.address += number * placed->step;
   return symbol;
+}
+
+std::vector<Symbol> Decoder::opaque_variables(std::string_view type) const {
+  std::vector<Symbol> out;
+  for (const ptx::Item& item : module_.items) {
+    if (item.kind != ptx::ItemKind::Variable) continue;
+    const ptx::Variable& variable = module_.variables[item.index];
+    if (!variable.attributes.ends_with(type)) continue;
+    auto found = globals_.named.find(std::string(variable.name) + (variable.numbered ? "0" : ""));
+    if (!found) continue;  // of another module
+    found->bytes = size_with_row(variable);
+    out.push_back(*found);
+  }
+  return out;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

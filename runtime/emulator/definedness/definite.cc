@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which registers may be read before they are written: a definite-assignment analysis of the ops.
 // What a guard decides assigns nothing. Functions begin with nothing assigned.
+//
+// The sets of all blocks are as large as the square of the text, so that their number is limited.
+// Beyond it every register that is read may be one: RegisterShadow then hears of its writes, and
+// finds the same.
 #include <algorithm>
 #include <map>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/emulator/definedness/definedness.h"
@@ -26,18 +32,20 @@ class Assignment {
 
   std::vector<UnwrittenRegister> unwritten() {
     find_blocks();
-    solve();
-    std::vector<bool> found(index_.size());
+    const bool solved = solve();
     std::map<std::uint32_t, UnwrittenRegister> out;
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const auto add = [&](const RegisterUse& use) {
+      UnwrittenRegister& found =
+          out.try_emplace(use.slot, UnwrittenRegister{.used = 1}).first->second;
+      found = {use.slot, static_cast<std::uint32_t>(register_bits(use.type)),
+               std::max(found.used, static_cast<std::uint32_t>(std::max(bits(use.type), 1)))};
+    };
+    for (std::size_t b = 0; solved && b < blocks_.size(); ++b) {
       Set assigned = blocks_[b].in;
-      run(b, assigned, [&](const RegisterUse& use) {
-        UnwrittenRegister& found =
-            out.try_emplace(use.slot, UnwrittenRegister{.used = 1}).first->second;
-        found = {use.slot, static_cast<std::uint32_t>(register_bits(use.type)),
-                 std::max(found.used, static_cast<std::uint32_t>(std::max(bits(use.type), 1)))};
-      });
+      run(b, assigned, add);
     }
+    for (std::size_t i = 0; !solved && i < program_.registers.uses.size(); ++i)
+      if (const RegisterUse& use = program_.registers.uses[i]; use.reads && !use.constant) add(use);
     std::vector<UnwrittenRegister> list;
     for (const auto& [slot, found] : out) list.push_back(found);
     return list;
@@ -49,7 +57,7 @@ class Assignment {
     std::uint32_t first = 0, last = 0;  // ops
     std::vector<std::uint32_t> next;
     Set in;
-    bool reached = false;
+    bool reached = false, changed = true;  // since its ways on were looked at
   };
 
   Opcode opcode_at(std::uint32_t op) const {
@@ -101,28 +109,69 @@ class Assignment {
     }
   }
 
-  // Those to whom nothing leads are the starts of functions.
-  void solve() {
-    std::vector<std::uint32_t> work;
+  // The blocks that lanes begin with: those to whom nothing leads are the starts of functions.
+  std::vector<std::uint32_t> starts() const {
     std::vector<bool> led(blocks_.size());
     for (const Block& block : blocks_)
       for (const std::uint32_t next : block.next) led[next] = true;
+    std::vector<std::uint32_t> out;
     for (std::uint32_t b = 0; b < blocks_.size(); ++b)
-      if (!led[b] || blocks_[b].first == program_.entry) {
-        blocks_[b].reached = true;
-        blocks_[b].in.assign(words_, 0);
-        work.push_back(b);
+      if (!led[b] || blocks_[b].first == program_.entry) out.push_back(b);
+    return out;
+  }
+
+  // Each block behind those that lead to it, loops aside.
+  std::vector<std::uint32_t> order(const std::vector<std::uint32_t>& starts) const {
+    std::vector<std::uint32_t> out;
+    std::vector<bool> seen(blocks_.size());
+    std::vector<std::pair<std::uint32_t, std::size_t>> path;  // blocks, and the next way on
+    const auto enter = [&](std::uint32_t b) {
+      if (!seen[b]) path.emplace_back(b, 0);
+      seen[b] = true;
+    };
+    for (const std::uint32_t start : starts) {
+      enter(start);
+      while (!path.empty()) {
+        const auto [b, way] = path.back();
+        if (way < blocks_[b].next.size()) {
+          ++path.back().second;
+          enter(blocks_[b].next[way]);
+        } else {
+          out.push_back(b);
+          path.pop_back();
+        }
       }
-    while (!work.empty()) {
-      const std::uint32_t b = work.back();
-      work.pop_back();
-      Set out = blocks_[b].in;
-      run(b, out, [](const RegisterUse&) {});
-      for (const std::uint32_t next : blocks_[b].next)
-        if (meet(blocks_[next], out)) work.push_back(next);
+    }
+    std::ranges::reverse(out);
+    return out;
+  }
+
+  // False where that takes too long.
+  bool solve() {
+    constexpr std::size_t most_words = std::size_t{1} << 22, most_work = std::size_t{1} << 25;
+    if (words_ && blocks_.size() > most_words / words_) return false;
+    const std::vector<std::uint32_t> begin = starts();
+    for (const std::uint32_t b : begin) {
+      blocks_[b].reached = true;
+      blocks_[b].in.assign(words_, 0);
+    }
+    const std::vector<std::uint32_t> all = order(begin);
+    std::size_t work = 0;
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const std::uint32_t b : all) {
+        if (!std::exchange(blocks_[b].changed, false)) continue;
+        Set out = blocks_[b].in;
+        run(b, out, [](const RegisterUse&) {});
+        work += words_ * (1 + blocks_[b].next.size()) + blocks_[b].last - blocks_[b].first;
+        for (const std::uint32_t next : blocks_[b].next)
+          if (meet(blocks_[next], out)) changed = blocks_[next].changed = true;
+      }
+      if (work > most_work) return false;
     }
     for (Block& block : blocks_)
       if (!block.reached) block.in.assign(words_, ~std::uint64_t{0});
+    return true;
   }
 
   static bool meet(Block& block, const Set& with) {
@@ -162,7 +211,7 @@ class Assignment {
 
   const Program& program_;
   const ptx::Module& module_;
-  std::map<std::uint32_t, std::size_t> index_;  // of registers, by slot
+  std::unordered_map<std::uint32_t, std::size_t> index_;  // of registers, by slot
   std::size_t words_ = 0;
   std::vector<Block> blocks_;
 };

@@ -167,7 +167,7 @@ void allocate(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     d[lane] = warp.block->context().heap->allocate(sizes[lane]);
-    if (LaunchRaces* races = warp.block->context().races)
+    if (LaunchRaces* races = warp.block->context().races; races && d[lane])
       races->global.forget(d[lane], (sizes[lane] + 15) / 16 * 16);
   }
 }
@@ -317,6 +317,7 @@ void emit_indirect_call(Decoder& d, const ptx::Operand& target, std::string_view
   std::vector<const Decoder::Function*> callees;
   for (const Decoder::Function* callee : d.call_targets(label))
     if (fits(d, *callee, call)) callees.push_back(callee);
+  if (d.failed()) return;
   const Decoder::Guard guard = d.guard();
   std::vector<std::uint32_t> matches;
   d.set_guard({});

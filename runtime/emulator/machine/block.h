@@ -55,6 +55,7 @@ struct LaunchContext {
   Determinacy* determinacy = nullptr;        // of a launch whose schedules are looked for
   EqualStores* equal_stores = nullptr;       // of the same, and of others under its schedules
   detail::Trial* trial = nullptr;            // of one that finds the level of findings
+  const std::function<void(std::string_view)>* print = nullptr;  // who hears what kernels print
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Takes a cluster that has not started out of the grid, and gives the place of its first block.
   std::function<std::optional<Dim3>()> cancel = {};

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "compiler/support/counted.h"
+#include "compiler/support/host_memory.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
@@ -359,7 +360,8 @@ void GlobalMemory::release(const Allocation& allocation) {
 bool GlobalMemory::set_undefined(std::uint64_t address) {
   const auto at = std::ranges::lower_bound(allocations_, address, {}, &Allocation::address);
   if (at == allocations_.end() || at->address != address) return false;
-  if (!at->undefined) at->undefined = static_cast<std::byte*>(std::malloc(at->bytes));
+  if (!at->undefined && detail::fits_in_memory(at->bytes))
+    at->undefined = static_cast<std::byte*>(std::malloc(at->bytes));
   if (at->undefined) std::memset(at->undefined, 0xFF, at->bytes);
   return at->undefined;
 }
@@ -383,6 +385,7 @@ std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, bool co
   if (bytes > std::uint64_t{1} << 46) return std::nullopt;
   const std::uint64_t room = (bytes + granule - 1) / granule * granule;
   if (constant && room + gap > global_window - next_constant_) return std::nullopt;
+  if (!detail::fits_in_memory(room)) return std::nullopt;
   auto* host =
       static_cast<std::byte*>(::operator new (room, std::align_val_t{granule}, std::nothrow));
   if (!host) return std::nullopt;

@@ -19,11 +19,16 @@ namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t longest_text = 1 << 16;
+constexpr int longest_field = 511;  // what one conversion gives
+// CUDA takes no more, and prints conversions behind them as they are written (CUDA C++ programming
+// guide, "Formatted Output").
+constexpr std::uint32_t most_arguments = 32;
 
 // A string in the lane's memory; nothing, with a finding, at a bad address.
-std::optional<std::string> read_text(Warp& warp, int lane, std::uint64_t address) {
+std::optional<std::string> read_text(Warp& warp, int lane, std::uint64_t address,
+                                     std::size_t longest = longest_text) {
   std::string out;
-  while (out.size() < longest_text) {
+  while (out.size() < longest) {
     const std::byte* at = resolve_one(warp, lane, address++, 1);
     if (!at) return std::nullopt;
     if (*at == std::byte{0}) break;
@@ -57,30 +62,55 @@ class Arguments {
 
 template <typename T>
 std::string print_one(const std::string& spec, T value) {
-  char buffer[512];
+  char buffer[longest_field + 1];
   const int length = std::snprintf(buffer, sizeof buffer, spec.c_str(), value);
-  return {buffer,
-          static_cast<std::size_t>(std::clamp(length, 0, static_cast<int>(sizeof buffer) - 1))};
+  return {buffer, static_cast<std::size_t>(std::clamp(length, 0, longest_field))};
+}
+
+// The width or the precision at `at`, which moves behind it: digits, or * for an argument. The C
+// library would take memory and time for all of it, whatever is kept of the result.
+std::optional<std::int32_t> read_number(const std::string& format, std::size_t& at,
+                                        Arguments& arguments) {
+  std::int64_t number = 0;
+  if (at < format.size() && format[at] == '*') {
+    ++at;
+    const auto given = arguments.take(4);
+    if (!given) return std::nullopt;
+    number = static_cast<std::int32_t>(*given);
+  }
+  for (; at < format.size() && format[at] >= '0' && format[at] <= '9'; ++at)
+    number = std::min<std::int64_t>(10 * number + (format[at] - '0'), longest_field);
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(number, -longest_field, longest_field));
+}
+
+// %[flags][width][.precision], of which `at` moves behind the '%' and all of that.
+std::optional<std::string> read_spec(const std::string& format, std::size_t& at,
+                                     Arguments& arguments) {
+  std::string spec = "%";
+  for (++at; at < format.size() && format[at] && std::strchr("-+ #0", format[at]); ++at)
+    if (spec.find(format[at]) == spec.npos) spec += format[at];
+  const auto width = read_number(format, at, arguments);
+  if (!width) return std::nullopt;
+  if (*width) spec += std::to_string(*width);
+  if (at == format.size() || format[at] != '.') return spec;
+  const auto precision = read_number(format, ++at, arguments);
+  if (!precision) return std::nullopt;
+  if (*precision >= 0) spec += '.' + std::to_string(*precision);
+  return spec;
 }
 
 // One conversion of the format, starting at its '%'; moves `at` behind it.
 std::optional<std::string> convert(Warp& warp, int lane, const std::string& format, std::size_t& at,
                                    Arguments& arguments) {
-  std::string spec = "%";
-  ++at;
-  while (at < format.size() && std::strchr("-+ #0123456789.*", format[at])) {
-    if (format[at] == '*') {
-      const auto width = arguments.take(4);
-      if (!width) return std::nullopt;
-      spec += std::to_string(static_cast<std::int32_t>(*width));
-    } else {
-      spec += format[at];
-    }
-    ++at;
-  }
+  const std::size_t start = at;
+  const auto read = read_spec(format, at, arguments);
+  if (!read) return std::nullopt;
+  const std::string& spec = *read;
   bool wide = false;
   while (at < format.size() && std::strchr("hlLqjzt", format[at])) wide |= format[at++] != 'h';
-  if (at >= format.size() || spec.size() > 64) return spec;
+  if (at >= format.size()) return spec;
+  if (arguments.count >= most_arguments && format[at] != '%')
+    return format.substr(start, ++at - start);
   const char kind = format[at++];
   switch (kind) {
     case '%': return "%";
@@ -124,7 +154,7 @@ std::optional<std::string> convert(Warp& warp, int lane, const std::string& form
     case 's': {
       const auto value = arguments.take(8);
       if (!value) return std::nullopt;
-      const auto text = read_text(warp, lane, *value);
+      const auto text = read_text(warp, lane, *value, longest_field);
       return text ? std::optional(print_one(spec + "s", text->c_str())) : std::nullopt;
     }
     default: return spec + kind;
@@ -154,7 +184,8 @@ void print_formatted(Warp& warp, const Op& op) {
       out += *text;
     }
     d[lane] = arguments.count;
-    std::fwrite(out.data(), 1, out.size(), stdout);
+    if (const auto* const print = warp.block->context().print) (*print)(out);
+    else std::fwrite(out.data(), 1, out.size(), stdout);
   }
 }
 

@@ -158,14 +158,16 @@ inline Cell* Shadow::find_cell(std::uint64_t address, std::uint64_t bytes) {
 
 template <typename Body>
 void Shadow::each_block(std::uint64_t address, std::uint64_t bytes, Body&& body) {
-  for (const std::uint64_t end = address + bytes; address < end;) {
-    const std::uint64_t left = std::min(end, (address / page_bytes + 1) * page_bytes) - address;
-    Page& page = open(address >> page_shift, std::countr_zero(address | left | chunk_bytes));
+  // Nothing is behind the last address of all.
+  for (std::uint64_t left = address + bytes < address ? 0 - address : bytes; left > 0;) {
+    const std::uint64_t in_page = std::min(left, page_bytes - (address & (page_bytes - 1)));
+    Page& page = open(address >> page_shift, std::countr_zero(address | in_page | chunk_bytes));
     const std::uint64_t size = block_bytes(page), base = address & ~(size - 1);
-    const std::uint64_t here = std::min(left, base + size - address);
+    const std::uint64_t here = std::min(in_page, size - (address - base));
     const std::uint64_t units = ones(here >> page.shift) << ((address - base) >> page.shift);
     body(page, block(page, address), base, units);
     address += here;
+    left -= here;
   }
 }
 

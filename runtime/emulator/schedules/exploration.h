@@ -41,6 +41,15 @@ class Exploration {
   emulator::EqualStores* equal_stores = nullptr;
   /// When all launches have to be over: DeviceOptions::timeout bounds each one alone.
   std::optional<Clock::time_point> deadline = {};
+  /// The text is known to be legal, from an earlier run.
+  bool checked = false;
 };
+
+/// When what begins now, a launch or the loading of a kernel, is stopped.
+inline std::optional<Clock::time_point> deadline_of(const DeviceOptions& options,
+                                                    Clock::time_point now) {
+  if (options.exploration && options.exploration->deadline) return options.exploration->deadline;
+  return deadline_after(options.timeout, now);
+}
 
 }  // namespace tartan::inline TARTAN_ABI::detail
