@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <new>
+#include <string_view>
+#include <unordered_map>
 
 #include "runtime/equal_judge.h"
 
@@ -98,13 +100,14 @@ class Comparison {
   // By name where each has all names of the other; else in order.
   bool match() {
     const auto as = sides_.a.all_buffers(), bs = sides_.b->all_buffers();
-    const auto find = [](const auto& list, const std::string& name) -> const ManifestBuffer* {
-      for (const ManifestBuffer* each : list)
-        if (each->name == name) return each;
-      return nullptr;
+    using Names = std::unordered_map<std::string_view, const ManifestBuffer*>;
+    Names of_a, of_b;
+    for (const ManifestBuffer* each : as) of_a.emplace(each->name, each);
+    for (const ManifestBuffer* each : bs) of_b.emplace(each->name, each);
+    const auto has_all = [](const Names& one, const Names& other) {
+      return std::ranges::all_of(other, [&](const auto& each) { return one.contains(each.first); });
     };
-    const bool named = std::ranges::all_of(as, [&](auto* one) { return find(bs, one->name); }) ||
-                       std::ranges::all_of(bs, [&](auto* one) { return find(as, one->name); });
+    const bool named = has_all(of_b, of_a) || has_all(of_a, of_b);
     if (!named && as.size() != bs.size()) {
       refuse(Diags::one("usage"_rule, {sides_.b->name, 0, 0},
                         fmt::format("the buffers of the two manifests do not match: expected the "
@@ -114,7 +117,8 @@ class Comparison {
     }
     if (!named) out_.notes.emplace_back("buffers are matched in order: their names differ");
     for (std::size_t i = 0; i < as.size(); ++i) {
-      const ManifestBuffer* other = named ? find(bs, as[i]->name) : bs[i];
+      const auto same = of_b.find(as[i]->name);
+      const ManifestBuffer* other = !named ? bs[i] : same == of_b.end() ? nullptr : same->second;
       if (!other) continue;
       if (as[i]->size != other->size) {
         refuse(Diags::one("usage"_rule, {sides_.b->name, 0, 0},

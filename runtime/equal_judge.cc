@@ -235,9 +235,11 @@ class Judge {
     for (const auto& [manifest, names] :
          {std::pair{&sides_.a, &sides_.names_a}, std::pair{sides_.b, &sides_.names_b}}) {
       if (!manifest) continue;
-      out_.findings = errors_of_run(*manifest, buffers_, *names, options_);
-      if (out_.findings.empty()) continue;
-      out_.verdict = Equality::Verdict::trapped;
+      const RunErrors errors = errors_of_run(*manifest, buffers_, *names, options_);
+      if (errors.findings.empty() && errors.refused.ok()) continue;
+      out_.findings = errors.findings;
+      out_.refused.append(errors.refused);
+      out_.verdict = errors.refused.ok() ? Equality::Verdict::trapped : Equality::Verdict::refused;
       out_.ptx = manifest->ptx.name();
       note(fmt::format("{}: tartan run rejects this kernel", manifest->name));
       return false;

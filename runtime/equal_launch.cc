@@ -2,6 +2,8 @@
 #include "runtime/equal_launch.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include "runtime/engine.h"
 #include "runtime/manifest_arguments.h"
@@ -11,6 +13,8 @@ namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 constexpr std::uint64_t own_buffers = 0x6f776e;  // of keys
+
+void silent(std::string_view) {}  // what kernels print is not compared
 
 // One run, step by step; each step says whether the next may follow.
 class Run {
@@ -22,7 +26,8 @@ class Run {
     auto engine = emulator::make_engine({.hardware = manifest_.hardware,
                                          .max_steps = options.max_steps,
                                          .timeout = options.timeout,
-                                         .threads = 1},
+                                         .threads = 1,
+                                         .print = silent},
                                         out_.algebra.get());
     if (!accept(engine)) return;
     engine_ = *engine;
@@ -43,7 +48,6 @@ class Run {
 
  private:
   struct Placed {
-    std::string name;
     std::uint64_t address = 0;
     std::size_t bytes = 0;
   };
@@ -55,7 +59,7 @@ class Run {
         return false;
     for (std::size_t i = 0; i < own.size(); ++i) {
       const ManifestBuffer& each = *own[i];
-      if (std::ranges::find(names, each.name) != names.end()) continue;
+      if (addresses_.contains(each.name)) continue;
       std::vector<std::byte> contents = each.contents;
       contents.resize(each.size, std::byte{each.fill});
       if (!place(each.name, contents, each.size, emulator::mix(own_buffers, i), false))
@@ -69,15 +73,15 @@ class Run {
     const auto address = engine_->allocate(std::max<std::size_t>(bytes, 1));
     if (!accept(address)) return false;
     if (bytes && !accept(engine_->write(*address, contents))) return false;
-    placed_.push_back({name, *address, bytes});
+    placed_.push_back({*address, bytes});
+    addresses_.emplace(name, *address);
     out_.algebra->add_input(key, *address, bytes, exact);
     return true;
   }
 
   std::uint64_t address_of(const std::string& name) const {
-    for (const Placed& each : placed_)
-      if (each.name == name) return each.address;
-    return 0;
+    const auto found = addresses_.find(name);
+    return found == addresses_.end() ? 0 : found->second;
   }
 
   bool launch(EngineModule& module, const std::string& name, const Launch& launch,
@@ -115,6 +119,7 @@ class Run {
   EqualRun& out_;
   std::shared_ptr<Engine> engine_;
   std::vector<Placed> placed_;
+  std::unordered_map<std::string, std::uint64_t> addresses_;  // by the buffers' names
 };
 
 }  // namespace
@@ -128,15 +133,14 @@ EqualRun run_under_algebra(const Manifest& manifest, const std::vector<EqualBuff
   return out;
 }
 
-std::vector<Finding> errors_of_run(const Manifest& manifest,
-                                   const std::vector<EqualBuffer>& buffers,
-                                   const std::vector<std::string>& names,
-                                   const EqualOptions& options) {
+RunErrors errors_of_run(const Manifest& manifest, const std::vector<EqualBuffer>& buffers,
+                        const std::vector<std::string>& names, const EqualOptions& options) {
   Manifest filled = manifest;
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
   const auto give = [&](ManifestBuffer& each) {
-    const auto at = std::ranges::find(names, each.name);
-    if (at != names.end() && !each.uninitialized)
-      each.contents = buffers[static_cast<std::size_t>(at - names.begin())].contents;
+    const auto at = places.find(each.name);
+    if (at != places.end() && !each.uninitialized) each.contents = buffers[at->second].contents;
   };
   const auto give_all = [&](std::vector<ManifestParam>& params) {
     for (ManifestParam& each : params)
@@ -145,11 +149,13 @@ std::vector<Finding> errors_of_run(const Manifest& manifest,
   give_all(filled.params);
   for (ManifestLaunch& each : filled.then) give_all(each.params);
   std::ranges::for_each(filled.buffers, give);
-  const Outcome outcome = tartan::run(
-      filled, "emulator",
-      {.max_steps = options.max_steps, .timeout = options.timeout, .checks = Checks::all});
-  std::vector<Finding> out;
-  std::ranges::copy_if(outcome.findings, std::back_inserter(out),
+  const Outcome outcome = tartan::run(filled, "emulator",
+                                      {.max_steps = options.max_steps,
+                                       .timeout = options.timeout,
+                                       .checks = Checks::all,
+                                       .print = silent});
+  RunErrors out{.refused = outcome.refused};
+  std::ranges::copy_if(outcome.findings, std::back_inserter(out.findings),
                        [&](const Finding& each) { return outcome.level(each) == Level::Error; });
   return out;
 }

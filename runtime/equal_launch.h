@@ -44,10 +44,14 @@ EqualRun run_under_algebra(const Manifest& manifest, const std::vector<EqualBuff
                            const std::vector<std::string>& names, const EqualOptions& options,
                            const Replaced& replaced = {});
 
+/// Why `tartan run` rejects a kernel; nothing if it does not.
+struct RunErrors {
+  std::vector<Finding> findings;
+  Diags refused;
+};
+
 /// The errors that `tartan run` reports of the kernel on these contents, with all of its checks.
-std::vector<Finding> errors_of_run(const Manifest& manifest,
-                                   const std::vector<EqualBuffer>& buffers,
-                                   const std::vector<std::string>& names,
-                                   const EqualOptions& options);
+RunErrors errors_of_run(const Manifest& manifest, const std::vector<EqualBuffer>& buffers,
+                        const std::vector<std::string>& names, const EqualOptions& options);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

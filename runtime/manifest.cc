@@ -14,8 +14,11 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <unordered_map>
 
+#include "compiler/support/host_memory.h"
 #include "compiler/support/json_text.h"
+#include "compiler/support/regular_file.h"
 #include "runtime/engine.h"
 #include "runtime/manifest_params.h"
 
@@ -95,7 +98,7 @@ class Reader : private detail::ManifestParams {
     fields.insert(fields.end(), {"ptx", "hardware", "buffers", "then"});
     known_fields(root, "", fields);
     if (const auto file = text(root, "ptx", "ptx")) {
-      auto source = read_source((folder_ / *file).string());
+      auto source = detail::read_regular_file((folder_ / *file).string());
       if (source) take_ptx(std::move(*source), manifest);
       else diags_.append(source.diags());
     }
@@ -106,9 +109,9 @@ class Reader : private detail::ManifestParams {
     read_then(root, manifest);
     read_buffers(root, manifest);
     check_names(manifest);
-    check_references(manifest, manifest.params, "");
+    check_references(manifest.params, "");
     for (std::size_t i = 0; i < manifest.then.size(); ++i)
-      check_references(manifest, manifest.then[i].params, fmt::format("then[{}].", i));
+      check_references(manifest.then[i].params, fmt::format("then[{}].", i));
   }
 
   static constexpr std::string_view of_launch[] = {"kernel",         "grid",    "block",
@@ -187,14 +190,13 @@ class Reader : private detail::ManifestParams {
 
   // Each buffer's name is its own.
   void check_names(const Manifest& manifest) {
-    std::vector<std::pair<std::string, std::string>> known;  // names, and where they are
+    std::unordered_map<std::string_view, std::string> known;  // names, and where they are
     const auto add = [&](const ManifestBuffer& buffer, const std::string& path) {
-      const auto other =
-          std::ranges::find(known, buffer.name, [](const auto& x) { return x.first; });
-      if (other != known.end() && !buffer.name.empty())
+      const auto [other, fresh] = known.try_emplace(buffer.name, path);
+      if (!fresh && !buffer.name.empty())
         report(path + ".buffer",
                fmt::format("duplicate name: {} is also called {}", other->second, buffer.name));
-      known.emplace_back(buffer.name, path);
+      named_.try_emplace(buffer.name, &buffer);
     };
     const auto add_params = [&](const std::vector<ManifestParam>& params,
                                 const std::string& within) {
@@ -261,67 +263,68 @@ class Reader : private detail::ManifestParams {
     if (bytes && find(param, "part")) report(path + ".part", "requires a file, found bytes");
     if (bytes) {
       buffer.size = whole(*bytes, path + ".bytes", 1, most_bytes).value_or(0);
-    } else if (auto contents = data(param, "file", path + ".file")) {
-      if (const Json* part = find(param, "part")) cut(*part, path + ".part", *contents);
+    } else if (auto contents = data(param, "file", path + ".file", find(param, "part"))) {
       buffer.size = contents->size();
       buffer.contents = std::move(*contents);
     }
   }
 
-  // Keeps the part [offset, bytes].
-  void cut(const Json& part, const std::string& path, std::vector<std::byte>& contents) {
-    const auto numbers = list<std::uint64_t>(part, path, 0, most_bytes);
-    if (!numbers) return;
-    if (numbers->size() != 2) return fail(path, "expected an offset and a number of bytes", &part);
+  struct Part {
+    std::uint64_t offset = 0, bytes = 0;
+  };
+
+  // [offset, bytes] of a file of `size` bytes.
+  std::optional<Part> read_part(const Json& part, const std::string& path, std::uint64_t size) {
+    const auto numbers =
+        list<std::uint64_t>(part, path, 0, std::numeric_limits<std::int64_t>::max());
+    if (!numbers) return std::nullopt;
+    if (numbers->size() != 2) {
+      fail(path, "expected an offset and a number of bytes", &part);
+      return std::nullopt;
+    }
     const std::uint64_t offset = (*numbers)[0], bytes = (*numbers)[1];
-    if (bytes == 0 || offset > contents.size() || bytes > contents.size() - offset)
-      return report(path, fmt::format("{} bytes at offset {} are outside a file of {} bytes", bytes,
-                                      offset, contents.size()));
-    const auto first = contents.begin() + static_cast<std::ptrdiff_t>(offset);
-    contents = {first, first + static_cast<std::ptrdiff_t>(bytes)};
+    if (bytes != 0 && offset <= size && bytes <= size - offset) return Part{offset, bytes};
+    report(path, fmt::format("{} bytes at offset {} are outside a file of {} bytes", bytes, offset,
+                             size));
+    return std::nullopt;
   }
 
   // Checks that buffers named by maps and addresses exist and are large enough.
-  void check_references(const Manifest& manifest, const std::vector<ManifestParam>& params,
-                        const std::string& within) {
+  void check_references(const std::vector<ManifestParam>& params, const std::string& within) {
     for (std::size_t i = 0; i < params.size(); ++i)
-      check_references(manifest, params[i], fmt::format("{}params[{}]", within, i));
+      check_references(params[i], fmt::format("{}params[{}]", within, i));
   }
 
-  void check_references(const Manifest& manifest, const ManifestParam& param,
-                        const std::string& path) {
-    if (param.tensor_map) check_inside(manifest, *param.tensor_map, path);
+  void check_references(const ManifestParam& param, const std::string& path) {
+    if (param.tensor_map) check_inside(*param.tensor_map, path);
     for (std::size_t i = 0; i < param.members.size(); ++i) {
       const ManifestMember& member = param.members[i];
       const std::string place =
           param.is_struct ? fmt::format("{}.fields[{}]", path, member.field) : path;
-      if (member.tensor_map) check_inside(manifest, *member.tensor_map, place);
-      else check_address(manifest, member, place);
+      if (member.tensor_map) check_inside(*member.tensor_map, place);
+      else check_address(member, place);
     }
   }
 
-  const ManifestBuffer* named(const Manifest& manifest, const std::string& name,
-                              const std::string& path) {
-    const ManifestBuffer* buffer = find_buffer(manifest, name);
-    if (!buffer)
-      report(path, fmt::format("unknown buffer {}: expected one of params or buffers", name));
-    return buffer;
+  const ManifestBuffer* named(const std::string& name, const std::string& path) {
+    const auto found = named_.find(name);
+    if (found != named_.end()) return found->second;
+    report(path, fmt::format("unknown buffer {}: expected one of params or buffers", name));
+    return nullptr;
   }
 
-  void check_address(const Manifest& manifest, const ManifestMember& member,
-                     const std::string& path) {
+  void check_address(const ManifestMember& member, const std::string& path) {
     if (member.buffer.empty() || !diags_.ok()) return;  // reported already
-    const ManifestBuffer* buffer = named(manifest, member.buffer, path + ".address");
+    const ManifestBuffer* buffer = named(member.buffer, path + ".address");
     if (buffer && member.offset > buffer->size)
       report(path + ".offset", fmt::format("{} is beyond the end of buffer {}, which has {} bytes",
                                            member.offset, buffer->name, buffer->size));
   }
 
   // Checks that the tensor is inside its buffer.
-  void check_inside(const Manifest& manifest, const ManifestTensorMap& map,
-                    const std::string& path) {
+  void check_inside(const ManifestTensorMap& map, const std::string& path) {
     if (map.buffer.empty() || !diags_.ok()) return;  // reported already
-    const ManifestBuffer* buffer = named(manifest, map.buffer, path + ".tensor_map");
+    const ManifestBuffer* buffer = named(map.buffer, path + ".tensor_map");
     if (!buffer) return;
     const auto element = static_cast<std::uint64_t>(bits(map.map.type) / 8);
     std::uint64_t left = buffer->size;
@@ -337,12 +340,6 @@ class Reader : private detail::ManifestParams {
       report(path + ".extents",
              fmt::format("the tensor extends beyond the end of buffer {}, which has {} bytes",
                          buffer->name, buffer->size));
-  }
-
-  static const ManifestBuffer* find_buffer(const Manifest& manifest, const std::string& name) {
-    for (const ManifestBuffer* each : manifest.all_buffers())
-      if (each->name == name) return each;
-    return nullptr;
   }
 
   void read_expectation(const Json& param, const std::string& path, ManifestBuffer& buffer) {
@@ -405,9 +402,9 @@ class Reader : private detail::ManifestParams {
     return result;
   }
 
-  // The bytes of the file named by a field.
+  // The bytes of the file named by a field, or a part of them.
   std::optional<std::vector<std::byte>> data(const Json& object, const char* key,
-                                             const std::string& path) {
+                                             const std::string& path, const Json* part = nullptr) {
     const auto name = text(object, key, path);
     if (!name) return std::nullopt;
     const std::filesystem::path file = folder_ / *name;
@@ -423,22 +420,31 @@ class Reader : private detail::ManifestParams {
     const std::uintmax_t size = std::filesystem::file_size(file, error);
     if (error) return refuse(error.message());
     if (size == 0) return refuse("the file is empty");
-    if (size > most_bytes)
-      return refuse(fmt::format("the file is larger than {} bytes", most_bytes));
+    Part wanted{0, size};
+    if (part) {
+      const auto read = read_part(*part, path.substr(0, path.rfind('.')) + ".part", size);
+      if (!read) return std::nullopt;
+      wanted = *read;
+    }
+    if (wanted.bytes > most_bytes)
+      return refuse(fmt::format("more than {} bytes of it", most_bytes));
     std::vector<std::byte> bytes;
     try {
-      bytes.resize(size);
+      if (!detail::fits_in_memory(wanted.bytes)) throw std::bad_alloc();
+      bytes.resize(wanted.bytes);
     } catch (const std::bad_alloc&) {
-      return refuse(fmt::format("its {} bytes do not fit in memory", size));
+      return refuse(fmt::format("its {} bytes do not fit in memory", wanted.bytes));
     }
     errno = 0;
     std::ifstream in(file, std::ios::binary);
-    in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+    in.seekg(static_cast<std::streamoff>(wanted.offset));
+    in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(wanted.bytes));
     if (!in) return refuse(errno ? std::strerror(errno) : "the file is truncated");
     return bytes;
   }
 
   std::filesystem::path folder_;
+  std::unordered_map<std::string_view, const ManifestBuffer*> named_;  // all buffers
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/support/messages.h"
 #include "tartan/support/diagnostic.h"
 #include "tartan/support/source.h"
 
@@ -27,8 +28,9 @@ inline std::string shown(const Json& value) {
   if (value.is_object()) {
     std::vector<std::string> keys;
     for (const auto& item : value.items()) keys.push_back(item.key());
-    return fmt::format("an object with {}",
-                       keys.empty() ? "no fields" : fmt::format("{}", fmt::join(keys, ", ")));
+    return shortened(
+        fmt::format("an object with {}",
+                    keys.empty() ? "no fields" : fmt::format("{}", fmt::join(keys, ", "))));
   }
   std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   constexpr std::size_t most = 60;
@@ -117,7 +119,7 @@ class ManifestFields {
   }
 
   const Source& source_;
-  Diags diags_;
+  Diags diags_{Reporting{.max_errors = most_errors}};
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -7,7 +7,11 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 
+#include "compiler/support/messages.h"
+#include "compiler/verify/first_errors.h"
 #include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/trial.h"
 #include "runtime/launch_findings.h"
@@ -16,7 +20,6 @@
 #include "runtime/profile_report.h"
 #include "tartan/ptx/parser.h"
 #include "tartan/runtime/trace.h"
-#include "tartan/verify/verify.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -48,7 +51,7 @@ class Run {
   Run(const Manifest& manifest, Outcome& outcome) : manifest_(manifest), outcome_(outcome) {}
 
   void operator()(const std::string& device_name, const DeviceOptions& options) {
-    if (!check()) return;
+    if (!(options.exploration && options.exploration->checked) && !check()) return;
     auto device = Device::open(device_name, options);
     if (!accept(device)) return;
     outcome_.device = device->name();
@@ -74,17 +77,20 @@ class Run {
   };
 
   bool check() {
-    Diags refused;
-    refused.append(verify::check(
-        std::make_shared<Source>(manifest_.ptx.name(), std::string(manifest_.ptx.text()))));
-    for (const Diag& diag : refused) {
+    ptx::Module ignored;
+    Diags found = verify::first_errors(
+        std::make_shared<Source>(manifest_.ptx.name(), std::string(manifest_.ptx.text())), ignored);
+    if (!found.ok()) {
+      outcome_.refused.append(std::move(found));
+      return false;
+    }
+    for (const Diag& diag : found) {
       if (diag.level == Level::Note) continue;
       Finding finding = to_finding(diag);
       if (!detail::is_shown_by_launch(diag.id)) finding.level = Level::Error;
-      finding.stopped = diag.level == Level::Error;
       add(finding);
     }
-    return refused.ok();
+    return true;
   }
 
   bool load(Device& device) {
@@ -114,6 +120,10 @@ class Run {
   bool add_launch(const Module& module, const std::string& name, const Launch& launch,
                   const std::vector<ManifestParam>& params) {
     auto kernel = module.kernel(name);
+    if (!kernel && outcome_.emulated && kernel.diags()[0].id != "time-limit"_rule.id) {
+      outcome_.refused.append(kernel.diags());  // what the emulator cannot run: it ran nothing
+      return false;
+    }
     if (!accept(kernel)) return false;
     launches_.push_back({std::move(*kernel), launch, &params, {}});
     return true;
@@ -139,7 +149,7 @@ class Run {
       bytes.resize(wanted.size);
       trial->contents->fill(bytes);
       if (!accept(buffer->write(bytes))) return false;
-      buffers_.emplace_back(&wanted, std::move(*buffer));
+      keep(wanted, std::move(*buffer));
       return true;
     }
     // The emulator's memory is zeros, and what nobody has written is known to its checks.
@@ -147,15 +157,19 @@ class Run {
     if (!untouched && !accept(wanted.contents.empty() ? buffer->fill(wanted.fill)
                                                       : buffer->write(wanted.contents)))
       return false;
-    buffers_.emplace_back(&wanted, std::move(*buffer));
+    keep(wanted, std::move(*buffer));
     return true;
   }
 
   // Names are unique, and the manifest's reader has checked those that maps name.
   const Buffer* find(const std::string& name) const {
-    for (const auto& [of, buffer] : buffers_)
-      if (of->name == name) return &buffer;
-    return nullptr;
+    const auto found = places_.find(name);
+    return found == places_.end() ? nullptr : &buffers_[found->second].second;
+  }
+
+  void keep(const ManifestBuffer& of, Buffer buffer) {
+    places_.emplace(of.name, buffers_.size());
+    buffers_.emplace_back(&of, std::move(buffer));
   }
 
   bool launch(Device& device) {
@@ -214,16 +228,17 @@ class Run {
 
   // The error that stopped a launch is also among the device's findings, with its block and thread:
   // keep that one.
-  void add(const Finding& finding) {
+  void add(Finding finding) {
+    finding.message = detail::shortened(std::move(finding.message));
     for (Finding& known : outcome_.findings) {
       if (known.id != finding.id || known.line != finding.line) continue;
       const bool placed = known.block == no_block && finding.block != no_block &&
                           known.message.starts_with(finding.message);
       if (!placed && known.message != finding.message) continue;
-      if (placed) known = finding;
+      if (placed) known = std::move(finding);
       return;
     }
-    outcome_.findings.push_back(finding);
+    outcome_.findings.push_back(std::move(finding));
   }
 
   const Manifest& manifest_;
@@ -233,6 +248,7 @@ class Run {
   std::optional<Module> module_;
   std::vector<PreparedLaunch> launches_;
   std::vector<std::pair<const ManifestBuffer*, Buffer>> buffers_;
+  std::unordered_map<std::string_view, std::size_t> places_;  // among them, by name
 };
 
 // For text output: the message is followed by block and thread, and preceded by the C++ line if
@@ -381,6 +397,8 @@ std::string Outcome::json() const {
     json["report"]["instructions"] = profile_json(report.instructions);
   if (!remark.empty()) json["report"]["remark"] = remark;
   if (!schedules.empty()) json["report"]["schedules"] = schedules;
+  if (!output.empty()) json["output"] = output;
+  if (output_left_out) json["output_left_out"] = output_left_out;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -400,13 +418,14 @@ void report_unwritten(const std::string& name, std::size_t size, Outcome& outcom
 }
 
 void compare_results(const Manifest& manifest, Outcome& outcome) {
+  std::unordered_map<std::string_view, const std::vector<std::byte>*> results;
+  for (const auto& [name, bytes] : outcome.results) results.emplace(name, &bytes);
   for (const ManifestBuffer* each : manifest.all_buffers()) {
     if (!each->expect) continue;
-    const auto got = std::ranges::find(outcome.results, each->name,
-                                       [](const auto& result) { return result.first; });
     report_unwritten(each->name, each->size, outcome);
     outcome.expectations.push_back(
-        {each->name, each->comparison, compare(each->comparison, *each->expect, got->second)});
+        {each->name, each->comparison,
+         compare(each->comparison, *each->expect, *results.at(each->name))});
   }
 }
 

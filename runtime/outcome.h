@@ -35,6 +35,8 @@ struct Outcome {
   Report report;
   std::string schedules;   // which schedules were run, and what came of it; empty: the usual order
   bool undecided = false;  // not all that were asked for
+  std::string output;      // what the kernel printed, where that was collected
+  std::size_t output_left_out = 0;                                      // bytes of it that were not
   std::vector<std::pair<std::string, std::vector<std::byte>>> results;  // what buffers hold then
   // What nobody has written of them: ranges from a byte on, of so many bytes.
   std::map<std::string, std::vector<std::pair<std::size_t, std::size_t>>> unwritten;

@@ -28,6 +28,11 @@ int run(const Options& options) {
         options.json);
   const auto recording = emulator::Recording::read(options.index, options.data);
   if (!recording) return fail(exit_usage, recording.diags(), options.json);
+  if (recording->entries.empty())
+    return fail(exit_usage,
+                Diags::one("recording"_rule, {options.index, 0, 0},
+                           "the index has no entries: there is nothing to compare"),
+                options.json);
   const emulator::Replay replay = [&] {
     Progress progress("entries");
     return emulator::replay(

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/outcome.h"
 #include "runtime/schedules.h"
@@ -68,8 +71,39 @@ bool wants_emulator(const CLI::App& command) {
                              [&](const char* each) { return command.count(each) > 0; });
 }
 
+// What kernels print: it goes to standard output as it comes, escaped on a terminal, or is kept
+// for the JSON object.
+class Output {
+ public:
+  explicit Output(bool kept) : kept_(kept), escaped_(isatty(STDOUT_FILENO)) {}
+
+  void add(std::string_view text) {
+    const std::scoped_lock lock(mutex_);
+    const std::string shown = !kept_ && escaped_ ? for_terminal(text) : std::string(text);
+    if (!kept_) {
+      std::fwrite(shown.data(), 1, shown.size(), stdout);
+      return;
+    }
+    const std::size_t taken = std::min(shown.size(), most - text_.size());
+    text_.append(shown, 0, taken);
+    left_out_ += shown.size() - taken;
+  }
+  void move_to(Outcome& outcome) {
+    outcome.output = std::move(text_);
+    outcome.output_left_out = left_out_;
+  }
+
+ private:
+  static constexpr std::size_t most = 1 << 20;  // as much as CUDA keeps of a launch
+
+  std::mutex mutex_;
+  const bool kept_, escaped_;
+  std::string text_;
+  std::size_t left_out_ = 0;
+};
+
 Outcome outcome_of(const RunWords& words, const CLI::App& command,
-                   const std::shared_ptr<Timeline>& timeline) {
+                   const std::shared_ptr<Timeline>& timeline, Output& output) {
   Diags diags = ignored_options(words, command);
   if (!words.hardware.empty() && !Arch::parse(words.hardware))
     diags.report(
@@ -95,7 +129,8 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
       .checks = checks_of(words.checks),
       .profile = words.report,
       .timeline = timeline,
-      .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }};
+      .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); },
+      .print = [&](std::string_view text) { output.add(text); }};
   if (words.schedules.empty())
     return run(*manifest, emulated ? "emulator" : words.device, options, *levels);
   if (words.schedules == "all")
@@ -115,11 +150,13 @@ int write_timeline(const RunWords& words, const Timeline& timeline, int code) {
 int run_manifest(const RunWords& words, const CLI::App& command) {
   exit_on_interrupt();
   const auto timeline = words.timeline.empty() ? nullptr : std::make_shared<Timeline>();
-  const Outcome outcome = outcome_of(words, command, timeline);
+  Output output(words.json);
+  Outcome outcome = outcome_of(words, command, timeline, output);
+  output.move_to(outcome);
   if (words.json) {
     fmt::print("{}\n", outcome.json());
   } else {
-    fmt::print(stderr, "{}", outcome.complaints(colour(stderr)));
+    complain(outcome.complaints(colour(stderr)));
     fmt::print("{}", outcome.text(words.report));
   }
   const int code = outcome.exit_code();
@@ -194,9 +231,10 @@ void add_run(CLI::App& app, int& exit_code) {
   add_levels(*command, words->levels);
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(
-      "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest or I/O,\n3 the "
-      "kernel trapped or the emulator found a defect (warnings leave the code as it is),\n4 "
-      "--schedules came to no decision");
+      "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest, I/O, or PTX that "
+      "is\nwrong or unsupported, 3 the kernel trapped or the emulator found a defect (warnings "
+      "leave "
+      "the\ncode as it is), 4 --schedules came to no decision");
   command->callback([words, command, &exit_code] { exit_code = run_manifest(*words, *command); });
 }
 

@@ -151,8 +151,8 @@ TEST_F(ManifestLimits, ErrorsNameTheFile) {
   // The text is wrong.
   write("small.ptx", ".version 7.8\n.target sm_80\n.visible .entry store()\n{\n  bra $none;\n}\n");
   const test::Ran text = run_within("true");
-  EXPECT_EQ(text.code, 3);
-  EXPECT_TRUE(text.out.starts_with(ptx + ":5: error: label $none")) << text.out;
+  EXPECT_EQ(text.code, 2);
+  EXPECT_TRUE(text.out.starts_with(ptx + ":5:7: error: label $none")) << text.out;
 }
 
 TEST_F(ManifestLimits, NamesArePrintable) {

@@ -282,15 +282,17 @@ TEST_F(ManifestTest, FaultAndTrapAndEndlessLoop) {
   EXPECT_EQ(forever.findings[0].id, "step-limit");
 }
 
-TEST_F(ManifestTest, IllegalModuleIsADefect) {
+TEST_F(ManifestTest, IllegalModuleIsRefused) {
   write("small.ptx",
         ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry store()\n{\n  mov.u32 %r1, "
         "0;\n}\n");
   const Outcome outcome = run_text(good);
-  EXPECT_EQ(outcome.exit_code(), 3);
-  ASSERT_EQ(outcome.findings.size(), 1u);
-  EXPECT_EQ(outcome.findings[0].id, "undeclared-register");
-  EXPECT_EQ(outcome.findings[0].line, 6);
+  EXPECT_EQ(outcome.exit_code(), 2);
+  EXPECT_TRUE(outcome.findings.empty());
+  ASSERT_EQ(outcome.refused.size(), 1u);
+  EXPECT_EQ(outcome.refused[0].id, "undeclared-register");
+  EXPECT_EQ(outcome.refused[0].place.line, 6);
+  EXPECT_EQ(nlohmann::json::parse(outcome.json())["findings"][0]["line"], 6);
 }
 
 TEST_F(ManifestTest, LaunchThatDoesNotFitIsRefused) {

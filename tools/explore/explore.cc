@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <limits>
 #include <memory>
 
+#include "compiler/support/counted.h"
 #include "tools/commands.h"
 #include "tools/explore/page.h"
 #include "tools/progress.h"
@@ -23,13 +25,14 @@ using explore::Subject;
 
 #ifdef TARTAN_LLVM
 struct ExploreWords : BuiltInWords {
-  std::string output;
-};
 #else
 struct ExploreWords {
-  std::string kernel, output;
-};
+  std::string kernel;
 #endif
+  std::string output;
+  std::uint64_t max_steps = DeviceOptions{}.max_steps;
+  double timeout = 0;
+};
 
 bool is_manifest(std::string_view text) {
   const std::size_t at = text.find_first_not_of(" \t\r\n");
@@ -144,14 +147,21 @@ int explore_kernel(const ExploreWords& words, const CLI::App& command) {
   Progress progress("blocks");
   const explore::Page page = explore::page_of(
       *subject,
-      {.checks = Checks::all,
+      {.max_steps = words.max_steps,
+       .timeout = words.timeout,
+       .checks = Checks::all,
        .profile = true,
        .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); }});
   const std::string text = explore::html(page);
   if (words.output == "-") fmt::print("{}", text);
   else if (const Status written = write_file(words.output, text); !written)
     return fail(exit_usage, written.diags());
-  return page.failed ? exit_failed : exit_ok;
+  if (page.errors > 0)
+    complain(fmt::format("{}: {}: {}{}\n",
+                         printable(words.output == "-" ? subject->title : words.output),
+                         detail::counted(page.errors, "error"),
+                         page.errors > 1 ? "the first: " : "", printable(page.first)));
+  return page.refused ? exit_usage : page.errors > 0 ? exit_failed : exit_ok;
 }
 
 }  // namespace
@@ -168,6 +178,17 @@ void add_explore(CLI::App& app, int& exit_code) {
       ->required()
       ->type_name("FILE|KERNEL");
   command->add_option("-o", words->output, "Output file; - is standard output")->required();
+  command
+      ->add_option("--max-steps", words->max_steps,
+                   "Stop the emulator after this many instructions of one warp")
+      ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str();
+  command
+      ->add_option("--timeout", words->timeout,
+                   "Stop the emulator, and each of NVIDIA's tools, after this many seconds; 0: no "
+                   "limit (tools: 300)")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
 #ifdef TARTAN_LLVM
   command->add_option("--target", words->target,
                       "Target architecture; default: that of --gpu, else sm_80");
@@ -181,7 +202,7 @@ void add_explore(CLI::App& app, int& exit_code) {
       "CUDA_HOME,\nelse "
       "PATH, else /usr/local/cuda\nExit codes: 0 written, 1 written, and the page shows an error, "
       "2 "
-      "usage or I/O");
+      "usage or I/O, or\nwritten, and the page says what is wrong with the PTX, or unsupported");
   command->callback([=, &exit_code] { exit_code = explore_kernel(*words, *command); });
 }
 

@@ -6,10 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "tools/explore/page.h"
 
@@ -19,6 +23,8 @@ namespace tartan::tools::explore {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr double patience = 300;  // seconds, for a tool
 
 // CUDA_HOME, else PATH, else where CUDA installs itself.
 std::optional<fs::path> find_tool(const std::string& name) {
@@ -59,11 +65,29 @@ class Folder {
 
 // What a program printed on both outputs, and whether it succeeded.
 struct Printed {
-  bool ok = false;
+  bool ok = false, late = false;
   std::string text;
 };
 
-Printed output_of(std::vector<std::string> words, const fs::path& log) {
+// Waits for a program that has so many seconds; ends it then.
+std::optional<int> status_of(pid_t child, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  auto pause = std::chrono::milliseconds(1);
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (Clock::now() >= end) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::milliseconds(50));
+  }
+  return status;
+}
+
+Printed output_of(std::vector<std::string> words, const fs::path& log, double seconds) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -76,15 +100,18 @@ Printed output_of(std::vector<std::string> words, const fs::path& log) {
   const int failed =
       posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  int status = 0;
-  if (failed || waitpid(child, &status, 0) != child) return {};
+  if (failed) return {};
+  const auto status = status_of(child, seconds);
+  if (!status) return {.late = true};
   const auto text = read_source(log.string());
-  return {.ok = text && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+  return {.ok = text && WIFEXITED(*status) && WEXITSTATUS(*status) == 0,
           .text = text ? std::string(text->text()) : std::string()};
 }
 
 // The first complaint, without the names of our temporary files: "Unexpected instruction types".
-std::string complaint(const std::string& log) {
+std::string complaint(const Printed& printed) {
+  if (printed.late) return ": it was not done within the time limit";
+  const std::string& log = printed.text;
   std::smatch found;
   static const std::regex line(R"((?:line \d+; )?(?:error|fatal)\s*: *([^\n]+))");
   return std::regex_search(log, found, line) ? fmt::format(": {}", found.str(0)) : std::string();
@@ -155,7 +182,8 @@ Json instructions(const std::string& listing, const Json& sources) {
 
 }  // namespace
 
-Json machine_part(const Subject& subject, const Json& sources) {
+Json machine_part(const Subject& subject, const Json& sources, double seconds) {
+  if (seconds <= 0) seconds = patience;
   Json out{{"missing", nullptr},
            {"resources", Json::array()},
            {"lines", Json::array()},
@@ -178,16 +206,15 @@ Json machine_part(const Subject& subject, const Json& sources) {
   if (!write_file(ptx.string(), text)) return without("the folder of temporary files is full");
   const Printed log = output_of({assembler->string(), "-v", "-lineinfo", "-arch=" + target[1].str(),
                                  "-o", cubin.string(), ptx.string()},
-                                folder / "log");
-  if (!log.ok) return without("ptxas did not assemble the text" + complaint(log.text));
+                                folder / "log", seconds);
+  if (!log.ok) return without("ptxas did not assemble the text" + complaint(log));
   out["resources"] = resources(log.text);
   if (!disassembler)
     return without(
         "nvdisasm of NVIDIA's CUDA toolkit was not found: set CUDA_HOME, or add it to PATH");
   const Printed listing =
-      output_of({disassembler->string(), "-g", cubin.string()}, folder / "listing");
-  if (!listing.ok)
-    return without("nvdisasm did not read what ptxas made" + complaint(listing.text));
+      output_of({disassembler->string(), "-g", cubin.string()}, folder / "listing", seconds);
+  if (!listing.ok) return without("nvdisasm did not read what ptxas made" + complaint(listing));
   out.update(instructions(listing.text, sources));
   return out;
 }

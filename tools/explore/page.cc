@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "compiler/verify/first_errors.h"
 #include "runtime/emulator/profile/requests.h"
-#include "tartan/ptx/parser.h"
 #include "tartan/runtime/timeline.h"
-#include "tartan/verify/verify.h"
 #include "tartan/version.h"
 
 namespace tartan::tools::explore {
@@ -58,20 +57,29 @@ constexpr std::string_view scripts[] = {"base.js",     "code.js",   "findings.js
                                         "matrices.js", "tiles.js",  "shared.js",
                                         "timeline.js", "report.js", "page.js"};
 
+void count_errors(Page& page) {
+  for (const Json& each : page.model["findings"]) {
+    if (each["level"] != "error") continue;
+    if (page.errors++ == 0)
+      page.first = fmt::format("{} [{}]", each["message"].get_ref<const std::string&>(),
+                               each["id"].get_ref<const std::string&>());
+  }
+}
+
 }  // namespace
 
 Page page_of(const Subject& subject, DeviceOptions options) {
   Page page;
   const auto timeline = std::make_shared<Timeline>();
   options.timeline = timeline;
-  const Diags checked = verify::check(subject.ptx);
-  Diags unread;
-  const ptx::Module module = ptx::parse(subject.ptx, unread);
+  options.print = [](std::string_view) {};
+  ptx::Module module;
+  const Diags checked = verify::first_errors(subject.ptx, module);
   std::optional<Outcome> outcome;
   emulator::RequestRecorder recorder;
   if (subject.manifest && checked.ok()) outcome = run(*subject.manifest, "emulator", options);
   const Outcome* ran = outcome ? &*outcome : nullptr;
-  page.failed = !checked.ok() || (ran && ran->exit_code() != 0);
+  page.refused = !checked.ok() || (ran && ran->exit_code() == 2);
 
   Code code = code_part(subject, module);
   Json& model = page.model;
@@ -79,7 +87,8 @@ Page page_of(const Subject& subject, DeviceOptions options) {
   model["generator"] = fmt::format("tartan {}", version());
   model["title"] = subject.title;
   model["findings"] = findings_part(subject, checked, ran);
-  model["machine"] = machine_part(subject, code.sources);
+  count_errors(page);
+  model["machine"] = machine_part(subject, code.sources, options.timeout);
   model["ptx"] = std::move(code.ptx);
   model["sources"] = std::move(code.sources);
   model["choices"] = std::move(code.choices);

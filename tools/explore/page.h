@@ -45,10 +45,12 @@ struct Subject {
 std::vector<Decision> decisions_of_comments(std::string_view ptx);
 
 /// All of the model, with what the checker says of the text and, where the subject can be launched,
-/// the emulator. `failed`: whether either reports an error.
+/// the emulator.
 struct Page {
   Json model;
-  bool failed = false;
+  bool refused = false;    // the text is wrong, or cannot be run
+  std::size_t errors = 0;  // that the page shows
+  std::string first;       // the first of them
 };
 Page page_of(const Subject& subject, DeviceOptions options);
 
@@ -72,8 +74,9 @@ Json matrices_part(const ptx::Module& module);
 Json tiles_part(std::string_view ptx, const std::map<std::string, std::uint64_t>& first);
 /// Numbers of the text and of the run, beside the hardware's limits.
 Json report_part(const Subject& subject, const ptx::Module& module, const Outcome* outcome);
-/// Registers and machine code, where NVIDIA's ptxas and nvdisasm are found; else what is missing.
-Json machine_part(const Subject& subject, const Json& sources);
+/// Registers and machine code, where NVIDIA's ptxas and nvdisasm are found, and are done within
+/// that time; else what is missing. 0: some minutes.
+Json machine_part(const Subject& subject, const Json& sources, double seconds);
 
 /// A file that was put into this program when it was built; empty if no file has that name.
 std::string_view embedded(std::string_view name);

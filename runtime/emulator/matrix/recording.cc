@@ -7,9 +7,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "compiler/support/json_text.h"
 #include "tartan/isa/form.h"
@@ -20,16 +24,42 @@ namespace {
 
 constexpr int most_words = 1 << 20;  // per test; more is a damaged index
 
+[[noreturn]] void refuse(const char* name, std::string_view expected, std::string_view found) {
+  throw std::runtime_error(fmt::format("{}: expected {}, found {}", name, expected, found));
+}
+
+// A number in the range of T, or a text.
+template <typename T>
+T as(const nlohmann::json& value, const char* name) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!value.is_string()) refuse(name, "a text", value.type_name());
+    return value.get<std::string>();
+  } else {
+    using Limits = std::numeric_limits<T>;
+    if (!value.is_number_integer()) refuse(name, "a whole number", value.type_name());
+    const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<std::uint64_t>())
+                                                 : std::in_range<T>(value.get<std::int64_t>());
+    if (!fits) refuse(name, fmt::format("{} to {}", Limits::min(), Limits::max()), value.dump());
+    return value.get<T>();
+  }
+}
+
+template <typename T>
+T field(const nlohmann::json& entry, const char* name) {
+  const auto found = entry.find(name);
+  if (found == entry.end()) refuse(name, "a value", "nothing");
+  return as<T>(*found, name);
+}
+
 template <typename T>
 T field(const nlohmann::json& entry, const char* name, T otherwise) {
-  const auto found = entry.find(name);
-  return found == entry.end() ? otherwise : found->get<T>();
+  return entry.contains(name) ? field<T>(entry, name) : otherwise;
 }
 
 int count_field(const nlohmann::json& entry, const char* name) {
-  const auto value = entry.at(name).get<std::int64_t>();
+  const auto value = field<std::int64_t>(entry, name);
   if (value < 0 || value > most_words)
-    throw std::runtime_error(fmt::format("{} is {}", name, value));
+    refuse(name, fmt::format("0 to {}", most_words), fmt::format("{}", value));
   return static_cast<int>(value);
 }
 
@@ -37,12 +67,14 @@ int count_field(const nlohmann::json& entry, const char* name) {
 bool flag_field(const nlohmann::json& entry, const char* name) {
   const auto found = entry.find(name);
   if (found == entry.end()) return false;
-  return found->is_boolean() ? found->get<bool>() : found->get<int>() != 0;
+  return found->is_boolean() ? found->get<bool>() : as<int>(*found, name) != 0;
 }
 
 RecordedEntry read_entry(const nlohmann::json& json) {
+  if (!json.is_object())
+    throw std::runtime_error(fmt::format("expected an object, found {}", json.type_name()));
   RecordedEntry entry;
-  entry.mnemonic = json.at("mnemonic").get<std::string>();
+  entry.mnemonic = field<std::string>(json, "mnemonic");
   entry.operand = field<std::string>(json, "operand", "");
   entry.selector = field(json, "selector", 0);
   entry.tests = count_field(json, "tests");
@@ -50,10 +82,9 @@ RecordedEntry read_entry(const nlohmann::json& json) {
   entry.out_words = count_field(json, "out_words");
   entry.memory_bytes = count_field(json, "mem_bytes");
   entry.memory_out = flag_field(json, "mem_out");
-  entry.offset = json.at("offset").get<std::uint64_t>();
-  if (const auto kinds = json.find("kinds"); kinds != json.end()) {
-    if (kinds->is_array()) entry.kinds = kinds->get<std::vector<std::string>>();
-  }
+  entry.offset = field<std::uint64_t>(json, "offset");
+  if (const auto kinds = json.find("kinds"); kinds != json.end() && kinds->is_array())
+    for (const auto& each : *kinds) entry.kinds.push_back(as<std::string>(each, "kinds"));
   entry.a_in_registers = flag_field(json, "a_in_registers");
   entry.trans_a = field(json, "trans_a", 0);
   entry.trans_b = field(json, "trans_b", 0);
