@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where `check` and ptxas differ, and why: (who refuses, pattern in the reduced program, reason)."""
+
+EXPLAINED = [
+    ("tartan", r"cannot pass scalars of 8 or 16 bits",
+     "ptxas generates no code of a function that nothing calls, so it does not see what that passes"),
+    ("ptxas", r"Debug information not found in presence of .target debug",
+     "of debug information check judges only the syntax"),
+]
