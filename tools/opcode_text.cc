@@ -186,6 +186,7 @@ std::string operand_text(const Signature& signature, const OperandRow& row) {
   if (row.selector != isa::Selector::None) parts.emplace_back("an optional selector");
   if (row.fit == isa::Fit::Wider) parts.emplace_back("wider registers are allowed");
   if (row.fit == isa::Fit::Signed) parts.emplace_back("no untyped registers (.b)");
+  if (row.fit == isa::Fit::Untyped) parts.emplace_back("only untyped registers (.b)");
   if (row.written) parts.emplace_back("written");
   if (!row.with.empty())
     parts.push_back(fmt::format("with {}", fmt::join(words_of(row.with), " or ")));

@@ -61,6 +61,7 @@ class ParameterChecker {
           fmt::format(
               "{} is read but never written: expected a call before it that has {} as a result",
               name->text, name->text));
+    else unguarded(instruction, found, "ld.param");
   }
 
   void store(const ptx::Instruction& instruction) {
@@ -74,6 +75,18 @@ class ParameterChecker {
                       fmt::format("{} is a parameter of {}: it cannot be written; expected a "
                                   "result or a .param variable of the body",
                                   name->text, view_.function.name));
+    else unguarded(instruction, found, "st.param");
+  }
+
+  // What a call passes and returns is in registers: the copy belongs to the call.
+  void unguarded(const ptx::Instruction& instruction, const NameInfo& found,
+                 std::string_view mnemonic) {
+    if (!found.local_param || instruction.guard.empty()) return;
+    context_.report("operand-kind"_rule, instruction.guard,
+                    fmt::format("{} of {}, a .param variable of the body, cannot have a guard: "
+                                "expected {} without @{}{}; branch around both it and the call",
+                                mnemonic, found.variable->name, mnemonic,
+                                instruction.guard_negated ? "!" : "", instruction.guard));
   }
 
   const Operand* base(const Operand& address) const {

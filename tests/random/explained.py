@@ -6,4 +6,10 @@ EXPLAINED = [
      "ptxas generates no code of a function that nothing calls, so it does not see what that passes"),
     ("ptxas", r"Debug information not found in presence of .target debug",
      "of debug information check judges only the syntax"),
+    ("ptxas", r"cannot be compiled with specified register target constraints",
+     "check does not allocate registers"),
+    ("tartan", r"cp\.(reduce\.)?async\.bulk\.[^\n]*expected an address",
+     "ptxas reads registers without brackets as addresses of the copy engine"),
+    ("tartan", r"(red|st)\.async[^\n]*wrong number of operands",
+     "ptxas takes st.async and red.async without their mbarrier, and generates no code of them"),
 ]

@@ -19,7 +19,8 @@ constexpr OperandRow integer_source = also(a_special, source);
 constexpr OperandRow exact = dst(), exact_source = src(OperandType(1));
 constexpr OperandRow packed = dst(), packed_source = reg(OperandType(1));
 constexpr OperandRow f32_source = src(f32);
-constexpr OperandRow random_bits = src(u32, "rbits");
+constexpr OperandRow random_bits{
+    .name = "rbits", .accepts = a_register, .type = Type::b32, .fit = Fit::Untyped};
 constexpr OperandRow pack_source = wider(src(Type::s32));
 
 constexpr Since brains{{7, 8}, 90};

@@ -68,6 +68,7 @@ enum class Fit : std::uint8_t {
   Wider,    // as large or larger (9.4.1: ld, st, cvt)
   AnySize,  // any integer register
   Signed,   // an integer of the same size with a sign (not .b): its type says how it is extended
+  Untyped,  // .b of the same size
 };
 
 /// Whether a register of type `reg` fits an operand of type `operand`: the same size, and the same
@@ -80,6 +81,7 @@ constexpr bool register_fits(Type reg, Type operand, Fit fit) {
   const bool any = o.name[0] == 'b' && o.name[1] != 'f';
   if (fit == Fit::AnySize) return !r.floating;
   if (fit == Fit::Signed && untyped) return false;
+  if (fit == Fit::Untyped && !untyped) return false;
   const bool packed = operand >= Type::u2;  // no registers have such types
   if (!untyped && !any && (r.floating || o.floating || packed)) return false;
   if (fit != Fit::Wider) return r.bits == o.bits;
