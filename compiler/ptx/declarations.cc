@@ -59,15 +59,27 @@ void DeclarationParser::registers() {
     advance();
     if (token_.is('<')) {
       advance();
-      const auto count = take_integer("the number of registers");
+      const auto count = numbered("registers");
       if (!count) return recover();
       declared.numbered = true;
-      declared.count = static_cast<std::uint32_t>(std::min<std::uint64_t>(*count, UINT32_MAX));
+      declared.count = *count;
       if (!expect('>')) return recover();
     }
     module_.registers.push_back(declared);
   } while (token_.is(','));
   if (!expect(';', "',' or ';'")) recover();
+}
+
+// The count of r<4>.
+std::optional<std::uint32_t> DeclarationParser::numbered(std::string_view what) {
+  const std::uint32_t at = token_.offset;
+  const auto count = take_integer(fmt::format("the number of {}", what));
+  if (!count) return std::nullopt;
+  if (*count > UINT32_MAX)
+    return refuse(at, fmt::format("too many {}: expected at most {}, found {}", what, UINT32_MAX,
+                                  *count)),
+           std::nullopt;
+  return static_cast<std::uint32_t>(*count);
 }
 
 // .align 16 .attribute(.managed) .v4 .f32; for a kernel's parameter also .ptr .global .align 8
@@ -153,12 +165,12 @@ bool DeclarationParser::declarator(Variable& variable) {
   if (token_.is('<') && !parameters_) {  // .global .b32 p<4>
     const std::uint32_t start = token_.offset;
     advance();
-    const auto count = take_integer("the number of variables");
+    const auto count = numbered("variables");
     if (!count) return false;
     const std::uint32_t end = token_.end();
     if (!expect('>')) return false;
     variable.dimensions = source_.text().substr(start, end - start);
-    variable.numbered = static_cast<std::uint32_t>(std::min<std::uint64_t>(*count, UINT32_MAX));
+    variable.numbered = *count;
     return true;
   }
   const std::uint32_t start = token_.offset;

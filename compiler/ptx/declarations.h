@@ -46,6 +46,7 @@ class DeclarationParser : public OperandParser {
   bool section_data();
   bool section_address();
   bool inlining();
+  std::optional<std::uint32_t> numbered(std::string_view what);
   bool declarator(Variable& variable);
   bool initialiser(Variable& variable);
   std::uint32_t keep_directive(std::string_view name, std::uint32_t from, std::uint32_t to,

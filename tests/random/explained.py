@@ -10,6 +10,10 @@ EXPLAINED = [
      "check does not allocate registers"),
     ("tartan", r"cp\.(reduce\.)?async\.bulk\.[^\n]*expected an address",
      "ptxas reads registers without brackets as addresses of the copy engine"),
+    ("tartan", r"[,{ ]%\w+\+\d+.*expected a register",
+     "ptxas overlooks a constant behind a register that is no address"),
+    ("tartan", r"\nv\w+\.[^\n]*expected a part of a register",
+     "a third source of video instructions is for .add, .min, .max or a part of the result"),
     ("tartan", r"(red|st)\.async[^\n]*wrong number of operands",
      "ptxas takes st.async and red.async without their mbarrier, and generates no code of them"),
 ]

@@ -211,7 +211,7 @@ class Function:
 
     def compound(self):
         makers = [self.label, self.block, self.call, self.call, self.table_branch, self.pragma,
-                  self.location, self.indirect_call]
+                  self.location, self.indirect_call, self.vector_register, self.comment, self.loop]
         return self.rng.choice(makers)()
 
     def label(self):
@@ -239,6 +239,33 @@ class Function:
         out += self.statements(self.rng.randint(1, 3)) + ["}"]
         self.depth -= 1
         return out
+
+    def vector_register(self):
+        """A register that is a vector, and what may name its elements."""
+        rng, name = self.rng, f"vec{self.module.fresh()}"
+        kind, size = rng.choice([("f32", 4), ("u32", 2), ("b32", 4), ("f64", 2), ("u16", 2)])
+        lines = [f".reg .v{size} .{kind} {name};",
+                 f"ld.global.v{size}.{kind} {name}, {self.address('global', 'v')};"]
+        if kind[0] != "b":
+            rounded = ".rn" if kind == "f64" else ""
+            lines.append(f"add{rounded}.{kind} {name}.{rng.choice('xy')}, {name}.{rng.choice('xy')}, "
+                         f"{self.register(kind)};")
+        lines.append(f"mov.{kind} {self.register(kind)}, {name}.{rng.choice('xyzw'[:size] + 'r')};")
+        lines.append(f"st.global.v{size}.{kind} {self.address('global', 'v')}, {name};")
+        return rng.sample(lines, len(lines)) if rng.random() < 0.05 else lines
+
+    def comment(self):
+        return [self.rng.choice(["// a comment; with { signs", "/* over", "mov.u32 %u32_0, 1; // two", "//",
+                                 "/* one */ mov.u32 %u32_1, 2;", "{ }"])
+                .replace("/* over", "/* over a line */")]
+
+    def loop(self):
+        """A loop of its own, whose counter decides."""
+        number = self.module.fresh()
+        counter = self.of_type("u32")
+        return [f"$loop{number}:", f"add.u32 {counter}, {counter}, 1;", *self.statements(1),
+                f"setp.lt.u32 %pred_0, {counter}, {self.integer(1, 99)};",
+                f"@%pred_0 bra $loop{number};"]
 
     def pragma(self):
         words = ['"nounroll"', '"unheard of"']

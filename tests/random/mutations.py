@@ -145,12 +145,16 @@ def mutated(lines, rng):
         at = rng.randrange(3, len(lines))
         del lines[at]
         return lines
-    if kind < 0.11:
+    if kind < 0.10:
+        at = rng.randrange(3, len(lines) - 1)
+        lines[at], lines[at + 1] = lines[at + 1], lines[at]
+        return lines
+    if kind < 0.12:
         at = rng.randrange(3, len(lines))
         lines.insert(at, rng.choice(lines[3:]))
         return lines
     statements = [i for i, line in enumerate(lines) if split_statement(line)]
-    if statements and kind < 0.85:
+    if statements and kind < 0.78:
         at = rng.choice(statements)
         lines[at] = mutated_instruction(split_statement(lines[at]), rng)
         return lines

@@ -226,8 +226,26 @@ class Module:
         params = ", ".join(p.declared(f"p{i}")[:-1] for i, p in enumerate(function.params))
         return [f".visible .func {results}{name}({params});", f".alias {name}, {function.name};"]
 
+    def declared_elsewhere(self):
+        """What another module defines, or this one later or never."""
+        number, rng = self.fresh(), self.rng
+        return rng.choice([
+            [f".extern .global .b32 e{number};"], [f".extern .const .u64 e{number};"],
+            [f".extern .func e{number}(.param .b32 x);"], [f".extern .func (.reg .u32 r) e{number}();"],
+            [f".visible .func e{number}();", f".visible .func e{number}() {{ ret; }}"],
+            [f".func e{number}() {{ trap; }}"], [f".entry e{number}() {{ exit; }}"],
+            [f".local .b32 e{number}[4];"], [f".global .align 4 .b8 e{number}[3] = {{1, 2}};"],
+            [f".global .u32 e{number}[2][3] = {{{{1, 2, 3}}, {{4}}}};"],
+            [f".global .b64 e{number}[] = {{1, 2}};"], [f".const .f32 e{number} = 0f7F800000;"],
+            [f".global .u32 e{number}, e{number}b = 2;"],
+            [f".extern .shared .align 16 .b8 e{number}[];"],
+            [f".global .s16 e{number}[2] = {{-1, 65535}};"], [f".global .u8 e{number} = 0xff(e{number});"],
+        ])
+
     def lines(self):
         out = self.head()
+        if self.maybe(0.3):
+            out += self.declared_elsewhere()
         if self.maybe(0.2):
             self.files.append(1)
             out.append('.file 1 "kernel.cu"')
