@@ -134,7 +134,10 @@ def compile(name: str, target: Union[str, "Device"], **options: Any) -> Kernel:
     handle = Handle(library.tartan_kernel_free)
     _check(
         library.tartan_compile(
-            encoded(name, "name"), encoded(arch, "target"), json.dumps(members).encode(), ctypes.byref(handle.pointer)
+            encoded(name, "name"),
+            encoded(arch, "target"),
+            json.dumps(members).encode(),
+            ctypes.byref(handle.pointer),
         )
     )
     return Kernel(handle)
