@@ -418,8 +418,11 @@ Symbol Decoder::place_shared(const ptx::Variable& variable) {
   if (dynamic) {
     dynamic_alignment_ = std::max(dynamic_alignment_, alignment_of(variable));
     program_.shared_variables.push_back({std::string(variable.name), 0, 0, true});
-    for (auto& [name, at] : detail::read_shared_layout(module_.source->text(), variable.name))
-      program_.shared_variables.push_back({std::move(name), at, 0, true});
+    // The comment that says so is looked for in all of the text.
+    constexpr std::size_t many = 64;
+    if (program_.shared_variables.size() < many)
+      for (auto& [name, at] : detail::read_shared_layout(module_.source->text(), variable.name))
+        program_.shared_variables.push_back({std::move(name), at, 0, true});
     return {Window::shared, 0, 0, true};
   }
   const std::uint32_t at = make_room(program_.shared_bytes, variable, shared_room);
