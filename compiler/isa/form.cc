@@ -82,8 +82,6 @@ class FormReader {
     if (bit_op_ != 0) {
       if (popc_) out_.form.bit_op = static_cast<BitOp>(bit_op_);
       else out_.unknown.push_back(bit_op_names[bit_op_]);
-    } else if (popc_) {
-      out_.unknown.emplace_back("popc");
     }
     return std::move(out_);
   }
@@ -104,7 +102,7 @@ class FormReader {
     if (word == "trans") return set(form().trans, true, word);
     if (word == "satfinite") return set(form().satfinite, true, word);
     if (word == "block_scale") return set(form().block_scale, true, word);
-    if (word == "popc") return set(popc_, true, word);
+    if (word == "popc" && bit_op_ != 0) return set(popc_, true, word);  // .and.popc
     return false;
   }
 
