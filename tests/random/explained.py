@@ -7,7 +7,7 @@ EXPLAINED = [
     ("ptxas", r"Debug information not found in presence of .target debug",
      "of debug information check judges only the syntax"),
     ("ptxas", r"\(C\d+\) Instrinsic - ", "an internal error of ptxas"),
-    ("ptxas", r"cannot be compiled with specified register target constraints",
+    ("ptxas", r"specified register target constraints|Insufficient registers",
      "check does not allocate registers"),
     ("tartan", r"cp\.(reduce\.)?async\.bulk\.[^\n]*expected an address",
      "ptxas reads registers without brackets as addresses of the copy engine"),
