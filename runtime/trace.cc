@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "compiler/ptx/kernel_directives.h"
 #include "runtime/trace_events.h"
 #include "tartan/ptx/parser.h"
 
@@ -22,13 +23,15 @@ constexpr std::uint64_t most_records = 4096, fewest_records = 16;  // of a threa
 std::uint32_t cluster_of(const ptx::Module& module, const ptx::Function& kernel,
                          const Launch& launch) {
   if (const auto asked = launch.cluster.count()) return static_cast<std::uint32_t>(asked);
-  std::uint64_t size = 1;
-  for (const std::uint32_t index : kernel.directives) {
-    const ptx::Directive& directive = module.directives[index];
-    if (directive.name != ".reqnctapercluster") continue;
-    for (const ptx::Operand& each : module.operands_of(directive)) size *= each.value;
-  }
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(size, 1));
+  const auto [x, y, z] = ptx::extents_of(module, kernel, ".reqnctapercluster");
+  return std::max<std::uint32_t>(x * y * z, 1);
+}
+
+// With a grid that counts CTAs.
+Launch in_ctas(const ptx::Module& module, const ptx::Function& kernel, Launch launch) {
+  const auto [x, y, z] = ptx::grid_unit(module, kernel);
+  launch.grid = {launch.grid.x * x, launch.grid.y * y, launch.grid.z * z};
+  return launch;
 }
 
 // What the variable holds: ptx::trace_variable.
@@ -58,11 +61,12 @@ Result<Trace> Trace::start(Device& device, const Module& module, const ptx::Trac
   trace.text_ = text;
   trace.kernel_ = kernel;
   trace.device_ = device.name();
-  trace.launch_ = launch;
+  trace.launch_ = in_ctas(tree, *function, launch);
   trace.cluster_ = cluster_of(tree, *function, launch);
   const std::uint64_t kept =
       std::max<std::uint64_t>(trace.cluster_, limits.ctas / trace.cluster_ * trace.cluster_);
-  const std::uint64_t ctas = std::min(kept, launch.grid.count()), threads = launch.block.count();
+  const std::uint64_t ctas = std::min(kept, trace.launch_.grid.count()),
+                      threads = launch.block.count();
   const std::uint64_t space =
       most_bytes / (sizeof(detail::TraceRecord) * std::max<std::uint64_t>(ctas * threads, 1));
   const std::uint64_t records = std::clamp(space, fewest_records, most_records);

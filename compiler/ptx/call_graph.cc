@@ -20,52 +20,72 @@ class FunctionList {
   std::unordered_set<const Function*> known_;
 };
 
-void add_named(const Module& module, const Operand& operand, FunctionList& to) {
-  for (const Operand& child : module.children(operand)) add_named(module, child, to);
-  if (operand.kind == OperandKind::Name) to.add(module.function(operand.text));
+void add_named(const FunctionNames& names, const Operand& operand, FunctionList& to) {
+  for (const Operand& child : names.module().children(operand)) add_named(names, child, to);
+  if (operand.kind == OperandKind::Name) to.add(names.find(operand.text));
 }
 
 // A call names its callee; every other instruction that names a function takes its address.
-void add_addresses(const Module& module, const Instruction& instruction, FunctionList& to) {
+void add_addresses(const FunctionNames& names, const Instruction& instruction, FunctionList& to) {
+  const Module& module = names.module();
   if (module.spelling(instruction).opcode == isa::Opcode::call) return;
-  for (const Operand& operand : module.operands_of(instruction)) add_named(module, operand, to);
+  for (const Operand& operand : module.operands_of(instruction)) add_named(names, operand, to);
+}
+
+// The names of a call's operands: the callee and, of an indirect call, a label, which may have a
+// function's name.
+std::vector<std::string_view> names_of_call(const Module& module, const Instruction& call) {
+  std::vector<std::string_view> names;
+  for (const Operand& operand : module.operands_of(call))
+    if (operand.kind == OperandKind::Name) names.push_back(operand.text);
+  return names;
 }
 
 }  // namespace
 
-Callees callees_of(const Module& module, const Function& function) {
+FunctionNames::FunctionNames(const Module& module) : module_(&module) {
+  for (const Directive& each : module.directives)
+    if (const auto said = module.operands_of(each); each.name == ".alias" && said.size() == 2)
+      aliases_.try_emplace(said[0].text, said[1].text);
+}
+
+const Function* FunctionNames::find(std::string_view name) const {
+  const auto alias = aliases_.find(name);
+  return module_->function(alias == aliases_.end() ? name : alias->second);
+}
+
+Callees callees_of(const FunctionNames& names, const Function& function) {
+  const Module& module = names.module();
   FunctionList named;
   bool indirect = false;
   for (const Statement& statement : function.statements) {
     if (statement.kind != StatementKind::Instruction) continue;
     const Instruction& instruction = module.instructions[statement.index];
     if (module.spelling(instruction).opcode != isa::Opcode::call) continue;
-    bool direct = false;
-    for (const Operand& operand : module.operands_of(instruction)) {
-      if (operand.kind != OperandKind::Name) continue;
-      const Function* callee = module.function(operand.text);
-      direct |= callee != nullptr;
-      named.add(callee);
-    }
-    indirect |= !direct;
+    const auto said = names_of_call(module, instruction);
+    const Function* const callee = said.size() == 1 ? names.find(said[0]) : nullptr;
+    named.add(callee);
+    indirect |= !callee;
   }
   return {std::move(named.out), indirect};
 }
 
-std::vector<const Function*> address_taken(const Module& module) {
+std::vector<const Function*> address_taken(const FunctionNames& names) {
+  const Module& module = names.module();
   FunctionList taken;
   for (const Instruction& instruction : module.instructions)
-    add_addresses(module, instruction, taken);
+    add_addresses(names, instruction, taken);
   for (const Variable& variable : module.variables)
-    if (variable.initialiser) add_named(module, module.operands[*variable.initialiser], taken);
+    if (variable.initialiser) add_named(names, module.operands[*variable.initialiser], taken);
   return std::move(taken.out);
 }
 
-bool takes_address(const Module& module, const Function& function) {
+bool takes_address(const FunctionNames& names, const Function& function) {
+  const Module& module = names.module();
   return std::ranges::any_of(function.statements, [&](const Statement& statement) {
     FunctionList taken;
     if (statement.kind == StatementKind::Instruction)
-      add_addresses(module, module.instructions[statement.index], taken);
+      add_addresses(names, module.instructions[statement.index], taken);
     return !taken.out.empty();
   });
 }

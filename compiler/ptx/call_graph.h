@@ -2,22 +2,38 @@
 // compiler/ptx/call_graph.h - the calls in a module, and the functions whose address is taken.
 #pragma once
 
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tartan/ptx/tree.h"
 
 namespace tartan::inline TARTAN_ABI::ptx {
 
+/// What names mean where functions are called or their addresses taken: of an alias, another one's
+/// name. The module lives longer.
+class FunctionNames {
+ public:
+  explicit FunctionNames(const Module& module);
+  const Module& module() const { return *module_; }
+  /// The function, or null.
+  const Function* find(std::string_view name) const;
+
+ private:
+  const Module* module_;
+  std::unordered_map<std::string_view, std::string_view> aliases_;
+};
+
 /// The functions that calls name, each once; only those with a body.
 struct Callees {
   std::vector<const Function*> named;
   bool indirect = false;  // some call is indirect: to any function of address_taken()
 };
-Callees callees_of(const Module& module, const Function& function);
+Callees callees_of(const FunctionNames& names, const Function& function);
 
 /// The functions with a body whose address an instruction or an initializer takes.
-std::vector<const Function*> address_taken(const Module& module);
+std::vector<const Function*> address_taken(const FunctionNames& names);
 /// Whether an instruction of `function` takes the address of a function.
-bool takes_address(const Module& module, const Function& function);
+bool takes_address(const FunctionNames& names, const Function& function);
 
 }  // namespace tartan::inline TARTAN_ABI::ptx

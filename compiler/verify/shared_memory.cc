@@ -55,7 +55,7 @@ bool is_static(const Variable& variable) {
 class SharedChecker {
  public:
   SharedChecker(Context& context, const ArchRow& row)
-      : context_(context), module_(context.module), row_(row) {}
+      : context_(context), module_(context.module), names_(context.module), row_(row) {}
 
   void run() {
     std::uint64_t all = 0;
@@ -134,10 +134,10 @@ class SharedChecker {
         if (known.insert(each).second) out.push_back(each);
     };
     for (std::size_t i = 0; i < out.size(); ++i) {
-      const ptx::Callees callees = ptx::callees_of(module_, *out[i]);
+      const ptx::Callees callees = ptx::callees_of(names_, *out[i]);
       add(callees.named);
       if (!callees.indirect) continue;
-      if (!addressed_) addressed_ = ptx::address_taken(module_);
+      if (!addressed_) addressed_ = ptx::address_taken(names_);
       add(*addressed_);
     }
     return out;
@@ -159,6 +159,7 @@ class SharedChecker {
 
   Context& context_;
   const ptx::Module& module_;
+  const ptx::FunctionNames names_;
   const ArchRow& row_;
   std::vector<const Variable*> file_scope_;
   std::uint64_t dynamic_ = 1;  // the alignment of dynamic shared memory, which follows

@@ -43,7 +43,7 @@ Groups groups_of(const ptx::Module& module, const ptx::Function& function) {
 /// the address of another may call all functions whose address is taken.
 class Reach {
  public:
-  explicit Reach(const ptx::Module& module) : module_(module) {
+  explicit Reach(const ptx::Module& module) : names_(module) {
     for (const ptx::Function& function : module.functions)
       all_.add(own_[&function] = groups_of(module, function));
   }
@@ -51,7 +51,7 @@ class Reach {
   bool needed() const { return all_.both(); }
 
   Groups from(const ptx::Function& start) {
-    if (taken_.empty()) taken_ = ptx::address_taken(module_);
+    if (taken_.empty()) taken_ = ptx::address_taken(names_);
     Groups groups;
     std::vector<const ptx::Function*> open{&start};
     std::unordered_set<const ptx::Function*> known{&start};
@@ -59,10 +59,10 @@ class Reach {
       const ptx::Function& function = *open.back();
       open.pop_back();
       groups.add(own_.at(&function));
-      const ptx::Callees callees = ptx::callees_of(module_, function);
+      const ptx::Callees callees = ptx::callees_of(names_, function);
       for (const ptx::Function* callee : callees.named)
         if (known.insert(callee).second) open.push_back(callee);
-      if (!callees.indirect && !ptx::takes_address(module_, function)) continue;
+      if (!callees.indirect && !ptx::takes_address(names_, function)) continue;
       for (const ptx::Function* callee : taken_)
         if (known.insert(callee).second) open.push_back(callee);
     }
@@ -70,7 +70,7 @@ class Reach {
   }
 
  private:
-  const ptx::Module& module_;
+  ptx::FunctionNames names_;
   std::unordered_map<const ptx::Function*, Groups> own_;
   Groups all_;
   std::vector<const ptx::Function*> taken_;

@@ -14,11 +14,12 @@ constexpr std::uint32_t shared_without_opt_in = 48 * 1024;
 class Kernel final : public detail::EngineKernel {
  public:
   Kernel(std::shared_ptr<LoadedModule> module, FunctionHandle handle, std::string name,
-         std::vector<KernelParam> params)
+         std::vector<KernelParam> params, Dim3 grid_unit)
       : module_(std::move(module)),
         handle_(handle),
         name_(std::move(name)),
-        params_(std::move(params)) {}
+        params_(std::move(params)),
+        grid_unit_(grid_unit) {}
 
   /// Asks the driver for the kernel's limits.
   Status prepare() {
@@ -66,7 +67,10 @@ class Kernel final : public detail::EngineKernel {
 
   Status launch(const Launch& launch, const Arguments& arguments,
                 detail::EngineStream* stream) override {
-    if (auto status = detail::check_launch(*this, launch, arguments); !status) return status;
+    Launch in_blocks = launch;
+    in_blocks.grid = {launch.grid.x * grid_unit_.x, launch.grid.y * grid_unit_.y,
+                      launch.grid.z * grid_unit_.z};
+    if (auto status = detail::check_launch(*this, in_blocks, arguments); !status) return status;
     if (auto status = check_limits(launch); !status) return status;
     const auto queue = stream_handle(stream);
     if (!queue) return queue.diags();
@@ -150,6 +154,7 @@ class Kernel final : public detail::EngineKernel {
   FunctionHandle handle_;
   std::string name_;
   std::vector<KernelParam> params_;
+  Dim3 grid_unit_;
   int static_shared_ = 0;  // bytes
   int max_threads_ = 0;
 };
@@ -158,14 +163,16 @@ class Kernel final : public detail::EngineKernel {
 
 Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<LoadedModule> module,
                                                           const std::string& name,
-                                                          std::vector<KernelParam> params) {
+                                                          std::vector<KernelParam> params,
+                                                          Dim3 grid_unit) {
   Context& context = *module->context;
   FunctionHandle handle = nullptr;
   if (auto status =
           context.call(context.driver().module_function, &handle, module->handle, name.c_str());
       !status)
     return status.diags();
-  auto kernel = std::make_shared<Kernel>(std::move(module), handle, name, std::move(params));
+  auto kernel =
+      std::make_shared<Kernel>(std::move(module), handle, name, std::move(params), grid_unit);
   if (auto status = kernel->prepare(); !status) return status.diags();
   return std::shared_ptr<detail::EngineKernel>(std::move(kernel));
 }

@@ -17,9 +17,11 @@ struct LoadedModule {
   LoadedModule& operator=(const LoadedModule&) = delete;
 };
 
-/// Kernel `name` of the module, with the parameters that its text declares.
+/// Kernel `name` of the module, with the parameters that its text declares; `grid_unit`: the
+/// blocks of what a launch's grid counts.
 Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<LoadedModule> module,
                                                           const std::string& name,
-                                                          std::vector<KernelParam> params);
+                                                          std::vector<KernelParam> params,
+                                                          Dim3 grid_unit);
 
 }  // namespace tartan::inline TARTAN_ABI::cuda

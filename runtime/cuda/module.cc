@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/ptx/kernel_directives.h"
 #include "runtime/cuda/jit.h"
 
 namespace tartan::inline TARTAN_ABI::cuda {
@@ -35,7 +36,7 @@ class Module final : public detail::EngineModule {
 
   Result<std::shared_ptr<detail::EngineKernel>> kernel(const std::string& name) override {
     for (const KernelInterface& each : kernels_)
-      if (each.name == name) return load_kernel(loaded_, name, each.params);
+      if (each.name == name) return load_kernel(loaded_, name, each.params, grid_unit(name));
     return {"unknown-kernel"_rule,
             fmt::format("{} has no kernel {}; it has {}", name_, name,
                         kernels_.empty() ? "none" : fmt::format("{}", fmt::join(kernels(), ", ")))};
@@ -67,6 +68,13 @@ class Module final : public detail::EngineModule {
   Diags warnings() override { return warnings_; }
 
  private:
+  // Nothing says it of machine code.
+  Dim3 grid_unit(const std::string& kernel) const {
+    if (!tree_) return {};
+    const auto [x, y, z] = ptx::grid_unit(*tree_, *tree_->function(kernel));
+    return {x, y, z};
+  }
+
   std::shared_ptr<LoadedModule> loaded_;
   std::string name_;
   std::vector<KernelInterface> kernels_;

@@ -376,8 +376,10 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   return Done{};
 }
 
-Status Kernel::launch(const Launch& launch, const Arguments& arguments,
+Status Kernel::launch(const Launch& asked, const Arguments& arguments,
                       detail::EngineStream* stream) {
+  Launch launch = asked;
+  if (Status status = count_blocks(launch.grid); !status) return status;
   if (Status status = check(launch, arguments); !status) return status;
   Machine& machine = module_->machine();
   // grid.sync() of cooperative groups: the size of this, and a barrier's counter.

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <set>
+#include <unordered_set>
 
 #include "compiler/ptx/constant.h"
 #include "runtime/emulator/numbers/small_float.h"
@@ -152,6 +153,7 @@ Report Machine::report() const {
 Module::Module(std::shared_ptr<Machine> machine, ptx::Module tree, Arch target)
     : machine_(std::move(machine)),
       tree_(std::make_shared<ptx::Module>(std::move(tree))),
+      names_(*tree_),
       target_(target) {}
 
 Module::~Module() {
@@ -161,8 +163,9 @@ Module::~Module() {
 Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
   const bool constant = variable.space == StateSpace::constant;
   if (variable.space != StateSpace::global && !constant) return std::optional<Symbol>();
-  // One of another module: using it is an undeclared name.
-  if (variable.linkage == ".extern") return std::optional<Symbol>();
+  // The size is another module's to say, and there is none. With a size the assembler ignores
+  // .extern.
+  if (variable.linkage == ".extern" && variable.unsized) return std::optional<Symbol>();
   std::uint64_t bytes = size_with_row(variable);
   if (variable.unsized && variable.initialiser) {
     const ptx::Operand& value = tree_->operands[*variable.initialiser];
@@ -174,16 +177,22 @@ Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
     return {"out-of-memory"_rule,
             fmt::format("out of host memory: variable {} needs {} bytes", variable.name, bytes)};
   addresses_.push_back(*address);
-  return std::optional<Symbol>(
-      {Window::global, *address, variable.numbered ? size_of(variable) : bytes});
+  return std::optional<Symbol>({constant ? Window::constant : Window::global, *address,
+                                variable.numbered ? size_of(variable) : bytes});
 }
 
 Status Module::place_variables() {
   Diags diags;
-  std::vector<const ptx::Variable*> placed;
+  std::vector<const ptx::Variable*> variables, placed;
+  std::unordered_set<std::string_view> defined;
   for (const ptx::Item& item : tree_->items) {
     if (item.kind != ptx::ItemKind::Variable) continue;
-    const ptx::Variable& variable = tree_->variables[item.index];
+    variables.push_back(&tree_->variables[item.index]);
+    if (variables.back()->linkage != ".extern") defined.insert(variables.back()->name);
+  }
+  for (const ptx::Variable* each : variables) {
+    const ptx::Variable& variable = *each;
+    if (variable.linkage == ".extern" && !defined.insert(variable.name).second) continue;
     auto symbol = place(variable);
     if (!symbol) return symbol.diags();
     if (!*symbol) continue;
@@ -227,7 +236,7 @@ std::optional<Symbol> Module::find(std::string_view name, std::span<const Symbol
   for (std::size_t i = scopes.size(); i > 0; --i)
     if (const auto found = scopes[i - 1].find(name)) return found;
   if (const auto found = globals_.named.find(name)) return found;
-  if (const ptx::Function* function = tree_->function(name))
+  if (const ptx::Function* function = names_.find(name))
     return Symbol{Window::global, address_of(*tree_, *function), 0};
   return std::nullopt;
 }
@@ -260,6 +269,9 @@ Status Module::initialise(const ptx::Variable& variable, const Symbol& symbol,
         return;
       }
       value = found->address + address.value;
+      // Without generic() it counts from the start of the variable's space.
+      if (found->window == Window::constant && name.size() == address.text.size())
+        value -= constant_window;
       if (is_masked) value = masked(operand.text, value);
     } else {
       value = constant_bits(operand, variable.type);
@@ -333,6 +345,29 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
   }
   return std::shared_ptr<detail::EngineKernel>(
       std::make_shared<Kernel>(shared_from_this(), program));
+}
+
+// A grid of clusters as one of blocks. NVIDIA's driver 580 multiplies twice where it compares with
+// the largest grid.
+Status Kernel::count_blocks(Dim3& grid) const {
+  const Dim3 cluster = program_->grid_unit;
+  if (cluster.count() <= 1) return Done{};
+  Diags diags;
+  const auto count = [&](char axis, std::uint32_t& extent, std::uint32_t size,
+                         std::uint32_t largest) {
+    const std::uint32_t most = largest / size / size;
+    if (extent > most)
+      diags.report("launch-arguments"_rule, {},
+                   fmt::format("grid.{}: expected 1 to {} clusters of {} x {} x {} blocks "
+                               "(.blocksareclusters), found {}",
+                               axis, most, cluster.x, cluster.y, cluster.z, extent));
+    else extent *= size;
+  };
+  count('x', grid.x, cluster.x, detail::largest_grid.x);
+  count('y', grid.y, cluster.y, detail::largest_grid.y);
+  count('z', grid.z, cluster.z, detail::largest_grid.z);
+  if (!diags.ok()) return diags;
+  return Done{};
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

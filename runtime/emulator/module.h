@@ -121,6 +121,7 @@ class Module : public detail::EngineModule, public std::enable_shared_from_this<
 
   std::shared_ptr<Machine> machine_;
   std::shared_ptr<const ptx::Module> tree_;
+  ptx::FunctionNames names_;
   Arch target_;
   Globals globals_;
   std::vector<std::uint64_t> addresses_;  // of all its variables
@@ -142,6 +143,7 @@ class Kernel : public detail::EngineKernel {
  private:
   Status check(const Launch& launch, const Arguments& arguments) const;
   Status check_cluster(const Launch& launch) const;
+  Status count_blocks(Dim3& grid) const;
   Status check_cooperative(const Launch& launch) const;
   std::uint64_t shared_bytes(const Launch& launch) const;
   Dim3 cluster_of(const Launch& launch) const;

@@ -291,5 +291,82 @@ TEST(EmulatorCalls, EndlessRecursionIsAFinding) {
   EXPECT_EQ(run.findings[0].lane, 5);
 }
 
+// A function, and another name of it.
+const std::string declared =
+                      ".visible .func (.param .b32 result) also_plus(.param .b32 x, .param "
+                      ".b32 y);\n",
+                  alias = ".alias also_plus, plus_seven;\n", defined = R"(
+.visible .func (.param .b32 result) plus_seven(.param .b32 x, .param .b32 y)
+{
+  .reg .b32 r<4>;
+  ld.param.b32 r0, [x];
+  ld.param.b32 r1, [y];
+  add.s32 r2, r0, r1;
+  st.param.b32 [result], r2;
+  ret;
+}
+)",
+                  call_by_name = R"(
+    {
+      .param .b32 a;
+      .param .b32 b;
+      .param .b32 c;
+      st.param.b32 [a], r0;
+      st.param.b32 [b], 7;
+      call.uni (c), also_plus, (a, b);
+      ld.param.b32 r2, [c];
+    }
+)";
+const std::string store = "st.global.b32 [rd1], r2;";
+
+void expect_sevens(const test::KernelRun& run) {
+  EXPECT_EQ(run.complaint, "");
+  EXPECT_TRUE(run.findings.empty());
+  for (std::uint32_t i = 0; i < 32 && run.launched; ++i) EXPECT_EQ(run.out[i], i + 7) << i;
+}
+
+TEST(EmulatorCalls, AnAliasIsTheFunctionThatItStandsFor) {
+  expect_sevens(run_body(call_by_name + store, {.grid = {1}, .block = {32}}, 32, {},
+                         declared + defined + alias));
+  // Behind the call.
+  std::string text = test::kernel_text(call_by_name + store, declared + defined) + alias;
+  expect_sevens(test::run_text(text, {.grid = {1}, .block = {32}}, 32));
+  // Through a register, and through memory.
+  const std::string equal = "mov.u64 rd3, plus_seven;\nsetp.eq.u64 p, rd2, rd3;\n@!p trap;\n";
+  expect_sevens(run_body("mov.u64 rd2, also_plus;\n" + equal + call_through_rd2 + store,
+                         {.grid = {1}, .block = {32}}, 32, {}, declared + defined + alias));
+  expect_sevens(run_body("ld.global.u64 rd2, [where];\n" + equal + call_through_rd2 + store,
+                         {.grid = {1}, .block = {32}}, 32, {},
+                         declared + defined + alias + ".global .u64 where = also_plus;\n"));
+}
+
+TEST(EmulatorCalls, AliasesAmongCallTargets) {
+  const std::string prototype =
+      "prototype: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _);";
+  for (const std::string target : {"plus_seven", "also_plus"}) {
+    std::string call = call_through_rd2;
+    call.replace(call.find(prototype), prototype.size(), "prototype: .calltargets " + target + ";");
+    for (const std::string taken : {"plus_seven", "also_plus"})
+      expect_sevens(run_body("mov.u64 rd2, " + taken + ";\n" + call + store,
+                             {.grid = {1}, .block = {32}}, 32, {}, declared + defined + alias));
+  }
+}
+
+TEST(EmulatorCalls, LabelsMayHaveTheNamesOfFunctions) {
+  for (const std::string label : {"plus_seven", "k", "also_plus"}) {
+    std::string call = call_through_rd2;
+    for (std::size_t at = 0; (at = call.find("prototype:", at)) != call.npos; at += label.size())
+      call.replace(at, 9, label);
+    call.replace(call.find("(a, b), prototype"), 17, "(a, b), " + label);
+    expect_sevens(run_body("mov.u64 rd2, plus_seven;\n" + call + store,
+                           {.grid = {1}, .block = {32}}, 32, {}, declared + defined + alias));
+  }
+  expect_sevens(
+      run_body("mov.u32 r3, 0;\nplus_seven: .branchtargets DONE;\nadd.u32 r2, r0, 7;\n"
+               "brx.idx r3, plus_seven;\nDONE:\n" +
+                   store,
+               {.grid = {1}, .block = {32}}, 32, {}, declared + defined + alias));
+}
+
 }  // namespace
 }  // namespace tartan

@@ -449,6 +449,28 @@ TEST(EmulatorWgmma, DescriptorsOutsideSharedMemoryFault) {
   const Complaint fault = complaint_of("mov.b64 rd_b, 0x40000000103FFF;\n" + product, 128);
   EXPECT_EQ(fault.id, "memory-fault");
   EXPECT_EQ(fault.line, body_line + 1);
+  EXPECT_NE(fault.message.find("B: the start address leads to 0x3fff0 for column 0, k 0"),
+            std::string::npos)
+      << fault.message;
+}
+
+// Which operand, and which of its fields.
+TEST(EmulatorWgmma, DescriptorsThatFaultAreDecoded) {
+  const auto fault = [&](const std::string& body) {
+    const Complaint complaint = complaint_of(body + product, 128);
+    EXPECT_EQ(complaint.id, "memory-fault");
+    return complaint.message;
+  };
+  const auto expect = [](const std::string& message, const std::string& words) {
+    EXPECT_NE(message.find(words), std::string::npos) << message << "\n" << words;
+  };
+  const std::string stride = fault("mov.b64 rd_a, 0x0000200000080000;\n");
+  expect(stride, "A: the stride offset leads to");
+  expect(stride,
+         "start address 0x0 (field 0 \u00b7 16), leading offset 0x80 (field 8 \u00b7 16), "
+         "stride offset 0x20000 (field 8192 \u00b7 16), no swizzle");
+  expect(fault("mov.b64 rd_b, 0x0000000820000000;\n"), "B: the leading offset leads to");
+  expect(fault("mov.b64 rd_a, 0x4000200000010000;\n"), "swizzle of 128 bytes");
 }
 
 TEST(EmulatorWgmma, WrongTextIsRefusedBeforeAnythingRuns) {

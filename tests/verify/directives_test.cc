@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "tartan/verify/verify.h"
@@ -136,6 +137,45 @@ TEST(CheckDirectives, RejectsWrongUseOfParameters) {
                    ".entry k () { .param .b32 q; .reg .b32 a; call (q), f; ld.param.b32 a, [q]; "
                    "ret; }"),
             "");
+}
+
+// What ptxas 13.0 says of setmaxnreg: "ignored; unable to determine register count at entry"
+// (C7508), or nothing. Where threads are stated alone, wgmma and its accumulators decide.
+TEST(CheckDirectives, WhereTheAssemblerIgnoresSetmaxnreg) {
+  const auto warns = [](const std::string& directives, const std::string& body,
+                        const std::string& functions = "") {
+    const std::string text = ".version 8.0\n.target sm_90a\n.address_size 64\n" + functions +
+                             ".visible .entry k()\n" + directives +
+                             "\n{\n.reg .b64 d;\n.reg .f32 f<4>;\n"
+                             "setmaxnreg.inc.sync.aligned.u32 232;\n" +
+                             body + "ret;\n}\n";
+    const Diags diags = verify::check(std::make_shared<const Source>("directives", text));
+    return std::ranges::any_of(diags,
+                               [](const Diag& each) { return each.id == "register-bounds"; });
+  };
+  const std::string product =
+      "wgmma.fence.sync.aligned;\n"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {f0, f1, f2, f3}, d, d, 1, 1, 1, 0, 0;\n"
+      "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n";
+  for (const std::string& body : {std::string(), product}) {
+    EXPECT_TRUE(warns("", body));
+    EXPECT_TRUE(warns(".minnctapersm 1", body));
+    for (const std::string threads : {".maxntid 128", ".reqntid 160", ".maxntid 96, 2"})
+      EXPECT_TRUE(warns(threads, body)) << threads;
+    for (const std::string bound :
+         {".maxnreg 64", ".maxntid 384\n.minnctapersm 1", ".reqntid 128\n.minnctapersm 1"})
+      EXPECT_FALSE(warns(bound, body)) << bound;
+  }
+  for (const std::string threads : {".maxntid 384", ".reqntid 384", ".maxntid 128, 2, 1"}) {
+    EXPECT_TRUE(warns(threads, "")) << threads;
+    EXPECT_TRUE(warns(threads, "wgmma.fence.sync.aligned;\n")) << threads;
+    EXPECT_FALSE(warns(threads, product)) << threads;
+  }
+  // The product is in what the kernel calls.
+  const std::string callee =
+      ".func f()\n{\n.reg .b64 d;\n.reg .f32 f<4>;\n" + product + "ret;\n}\n";
+  EXPECT_FALSE(warns(".maxntid 384", "call f;\n", callee));
+  EXPECT_TRUE(warns(".maxntid 384", "", callee));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of the text and of its run, beside the limits of the hardware.
+#include "compiler/ptx/kernel_directives.h"
 #include "compiler/support/shared_layout.h"
 #include "runtime/emulator/machine/multiprocessor.h"
 #include "runtime/profile_report.h"
@@ -12,8 +13,15 @@ constexpr std::uint64_t most_static_shared = 49152;  // bytes a block has withou
 
 Json of_dim(Dim3 of) { return {of.x, of.y, of.z}; }
 
-Json of_launch(const Manifest& manifest) {
-  const Launch& launch = manifest.launch;
+// In blocks, whatever the grid counts.
+Json of_launch(const Manifest& manifest, const ptx::Module& module) {
+  Launch launch = manifest.launch;
+  const ptx::Function* const kernel = module.function(manifest.kernel);
+  if (const auto [x, y, z] = kernel ? ptx::grid_unit(module, *kernel) : ptx::Extents{1, 1, 1};
+      x * y * z > 1) {
+    launch.grid = {launch.grid.x * x, launch.grid.y * y, launch.grid.z * z};
+    launch.cluster = {x, y, z};
+  }
   return {{"kernel", manifest.kernel},
           {"grid", of_dim(launch.grid)},
           {"block", of_dim(launch.block)},
@@ -89,7 +97,7 @@ Json report_part(const Subject& subject, const ptx::Module& module, const Outcom
   Json out;
   out["target"] = module.targets.empty() ? Json() : Json(module.targets.front());
   out["version"] = module.version.text();
-  out["launch"] = subject.manifest ? of_launch(*subject.manifest) : Json();
+  out["launch"] = subject.manifest ? of_launch(*subject.manifest, module) : Json();
   out["shared"] = shared_variables(module);
   out["limits"] = limits_of(module);
   out["run"] = outcome ? of_run(*outcome) : Json();

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/ptx/call_graph.h"
 #include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/machine/memory.h"
 
@@ -25,12 +24,12 @@ void Decoder::go_to_entry(Op& op, const Function& callee) {
 }
 
 const std::vector<const ptx::Function*>& Decoder::address_taken() {
-  if (!address_taken_) address_taken_ = ptx::address_taken(module_);
+  if (!address_taken_) address_taken_ = ptx::address_taken(names_);
   return *address_taken_;
 }
 
 std::vector<const ptx::Function*> Decoder::callees_of(const ptx::Function& function) {
-  ptx::Callees callees = ptx::callees_of(module_, function);
+  ptx::Callees callees = ptx::callees_of(names_, function);
   if (!callees.indirect) return std::move(callees.named);
   for (const ptx::Function* callee : address_taken())
     if (std::ranges::find(callees.named, callee) == callees.named.end())
@@ -143,6 +142,21 @@ bool Decoder::may_mean(std::size_t count) {
                     "may mean, and up to this one those are {}; expected at most {}",
                     meant_, most));
   return false;
+}
+
+std::span<const ptx::Operand> Decoder::targets(std::string_view label) const {
+  for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
+    const auto& targets = scopes_[static_cast<std::size_t>(at)].targets;
+    if (const auto found = targets.find(label); found != targets.end())
+      return module_.operands_of(*found->second);
+  }
+  return {};
+}
+
+const Decoder::Function* Decoder::function(std::string_view name) const {
+  const ptx::Function* const meant = names_.find(name);
+  const auto found = functions_.find(meant ? meant->name : name);
+  return found == functions_.end() ? nullptr : &found->second;
 }
 
 std::vector<const Decoder::Function*> Decoder::call_targets(std::string_view label) {

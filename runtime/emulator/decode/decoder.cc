@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "compiler/ptx/kernel_directives.h"
 #include "compiler/support/shared_layout.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -63,7 +64,7 @@ constexpr Decoder::Room param_room{"the parameter space of a kernel", 32764,
     shared_room{"the shared memory of a block", shared_offset_mask + 1, "shared-size"_rule};
 
 Decoder::Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags)
-    : module_(module), globals_(globals), hardware_(hardware), diags_(diags) {
+    : module_(module), names_(module), globals_(globals), hardware_(hardware), diags_(diags) {
   for (const ptx::Item& item : module_.items) {
     if (item.kind != ptx::ItemKind::Variable) continue;
     const ptx::Variable& variable = module_.variables[item.index];
@@ -110,6 +111,8 @@ void Decoder::read_directives(const ptx::Function& kernel) {
     if (directive.name == ".maxnreg") maxnreg = read_dimensions(directive.text).x;
     if (directive.name == ".minnctapersm") blocks = read_dimensions(directive.text).x;
   }
+  const auto [x, y, z] = ptx::grid_unit(module_, kernel);
+  program_.grid_unit = {x, y, z};
   program_.most_registers = most_registers(program_, maxnreg, blocks);
   for (std::uint32_t index : kernel.params) {
     const ptx::Variable& param = module_.variables[index];
@@ -269,7 +272,8 @@ void Decoder::decode_statements(const ptx::Function& function) {
       case ptx::StatementKind::Location: origin_.location = statement.index + 1; break;
       case ptx::StatementKind::Directive: {
         const ptx::Directive& directive = module_.directives[statement.index];
-        if (directive.name == ".branchtargets" || directive.name == ".calltargets")
+        if (directive.name == ".branchtargets" || directive.name == ".calltargets" ||
+            directive.name == ".callprototype")
           scope().targets[last_label] = &directive;
         break;
       }
@@ -395,20 +399,6 @@ void Decoder::jump(Op& op, std::string_view label) {
 
 void Decoder::jump_table(std::uint32_t index, std::string_view label) {
   fixups_.push_back({index, true, scope_, label, origin_.offset});
-}
-
-std::span<const ptx::Operand> Decoder::targets(std::string_view label) const {
-  for (int at = scope_; at >= 0; at = scopes_[static_cast<std::size_t>(at)].parent) {
-    const auto& targets = scopes_[static_cast<std::size_t>(at)].targets;
-    if (const auto found = targets.find(label); found != targets.end())
-      return module_.operands_of(*found->second);
-  }
-  return {};
-}
-
-const Decoder::Function* Decoder::function(std::string_view name) const {
-  const auto found = functions_.find(name);
-  return found == functions_.end() ? nullptr : &found->second;
 }
 
 // ---- Shared memory.

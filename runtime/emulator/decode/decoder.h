@@ -21,12 +21,14 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/ptx/call_graph.h"
 #include "runtime/emulator/decode/symbols.h"
 #include "runtime/emulator/machine/program.h"
 #include "tartan/isa/instruction.h"
@@ -318,11 +320,15 @@ class Decoder {
   void expand_vectors();
   std::uint32_t special_source(std::string_view name, Type type, bool& found);
   std::uint32_t find_source(const ptx::Operand& operand, Type type);
+  /// An instruction has the address of the variable of that name among its sources.
+  void take_address(std::string_view name, const Symbol& symbol);
+  void undeclared(std::string_view name);
   Symbol place_shared(const ptx::Variable& variable);
   std::uint32_t symbol_slot(const Symbol& symbol, int width, std::uint64_t offset = 0);
   Scope& scope() { return scopes_[static_cast<std::size_t>(scope_)]; }
 
   const ptx::Module& module_;
+  const ptx::FunctionNames names_;
   const Globals& globals_;
   Hardware hardware_;
   Diags& diags_;
@@ -357,6 +363,7 @@ class Decoder {
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> static_addresses_, dynamic_addresses_;
   // Of variables on the stack: of the current function.
   std::map<std::pair<std::uint64_t, int>, std::uint32_t> frame_addresses_;
+  std::set<std::pair<Window, std::string_view>> taken_;
   std::uint32_t dynamic_alignment_ = 16;
   std::uint32_t carry_ = 0;
   std::uint32_t predicates_ = 0, predicates_left_ = 0;

@@ -243,6 +243,7 @@ std::uint32_t Decoder::symbol_slot(const Symbol& symbol, int width, std::uint64_
         {at->second, width, static_cast<std::uint32_t>(symbol.address + offset)});
     return at->second;
   }
+  if (symbol.window == Window::constant) offset -= constant_window;
   if (symbol.window != Window::shared) return constant(symbol.address + offset, width);
   auto& slots = symbol.dynamic ? dynamic_addresses_ : static_addresses_;
   const auto [at, fresh] = slots.try_emplace({symbol.address + offset, width}, 0);
@@ -280,13 +281,34 @@ std::uint32_t Decoder::find_source(const ptx::Operand& operand, Type type) {
   bool found = false;
   if (const std::uint32_t slot = special_source(operand.text, type, found); found) return slot;
   if (operand.text == "WARP_SZ") return constant(32, width);
-  if (const auto variable = symbol(operand.text))
+  if (const auto variable = symbol(operand.text)) {
+    take_address(operand.text, *variable);
     return symbol_slot(*variable, width, operand.value);
-  if (const ptx::Function* function = module_.function(operand.text))
+  }
+  if (const ptx::Function* function = names_.find(operand.text))
     return constant(emulator::address_of(module_, *function), width);
-  error("undeclared-register"_rule,
-        fmt::format("{} is neither a declared register nor a declared variable", operand.text));
+  undeclared(operand.text);
   return 0;
+}
+
+void Decoder::take_address(std::string_view name, const Symbol& symbol) {
+  if (!taken_.emplace(symbol.window, name).second) return;
+  const std::uint64_t base = symbol.window == Window::constant ? constant_window : 0;
+  program_.taken_addresses.push_back(
+      {symbol.window,
+       {std::string(name), symbol.address - base, symbol.bytes, symbol.dynamic || symbol.framed}});
+}
+
+void Decoder::undeclared(std::string_view name) {
+  const bool is_elsewhere = std::ranges::any_of(module_.items, [&](const ptx::Item& item) {
+    if (item.kind != ptx::ItemKind::Variable) return false;
+    const ptx::Variable& variable = module_.variables[item.index];
+    return variable.name == name && variable.linkage == ".extern" && variable.unsized;
+  });
+  error("undeclared-register"_rule,
+        is_elsewhere
+            ? fmt::format("{} is an .extern array without a size, which no module defines", name)
+            : fmt::format("{} is neither a declared register nor a declared variable", name));
 }
 
 std::uint32_t Decoder::predicate_source(const ptx::Operand& operand) {
@@ -349,10 +371,7 @@ void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
     return;
   }
   const auto variable = symbol(base.text);
-  if (!variable)
-    return error(
-        "undeclared-register"_rule,
-        fmt::format("{} is neither a declared register nor a declared variable", base.text));
+  if (!variable) return undeclared(base.text);
   // A variable's own window says where it is; a generic access to a shared variable's name means
   // its address in the window all the same.
   op.window = variable->window;

@@ -242,7 +242,9 @@ std::optional<Spaces> read_spaces(Decoder& d) {
   return Spaces{window_of(found[0]), window_of(found[1])};
 }
 
+// A pointer to global memory stays as it is: its access is a finding.
 std::uint64_t in_block(std::uint64_t address, std::uint32_t rank) {
+  if (address >= global_window) return address;
   return (std::uint64_t{rank} + 1) << rank_shift | (address & shared_offset_mask);
 }
 

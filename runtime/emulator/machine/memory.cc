@@ -12,8 +12,10 @@
 
 #include "compiler/support/counted.h"
 #include "compiler/support/host_memory.h"
+#include "runtime/emulator/machine/bad_address.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
+#include "runtime/engine.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -21,50 +23,7 @@ namespace {
 constexpr std::uint64_t granule = 256;
 constexpr std::uint64_t gap =
     4096;  // between allocations: a small overrun is no neighbour's memory
-
-std::string cluster_place(Warp& warp, std::uint64_t address) {
-  Cluster& cluster = warp.block->cluster();
-  const std::uint64_t place = address >> rank_shift;
-  if (place > cluster.size()) return "the cluster has " + detail::counted(cluster.size(), "CTA");
-  Block& block = place == 0 ? *warp.block : cluster.block(static_cast<std::uint32_t>(place - 1));
-  if (block.done())
-    return fmt::format(
-        "the CTA of rank {} has exited and freed its shared memory; synchronize by barrier.cluster "
-        "before a CTA exits",
-        block.rank());
-  return fmt::format("the CTA of rank {} has {} bytes of shared memory", block.rank(),
-                     block.shared_bytes());
-}
-
-void bad_address(Warp& warp, Window window, int lane, std::uint64_t address, std::uint32_t bytes) {
-  std::string place;
-  switch (window) {
-    case Window::shared:
-      place = address >> rank_shift == 0
-                  ? fmt::format("the CTA has {} bytes of shared memory", warp.block->shared_bytes())
-                  : fmt::format(
-                        "it is a cluster address (mapa), which only .shared::cluster and generic "
-                        "accesses accept");
-      break;
-    case Window::cluster: place = cluster_place(warp, address); break;
-    case Window::local:
-      place = fmt::format("a lane has {} bytes of local memory", warp.program->local_bytes);
-      break;
-    case Window::param:
-      place = fmt::format("the parameters take {} bytes", warp.program->param_bytes);
-      break;
-    default:
-      if (const Allocation* near = warp.block->memory().nearest(address))
-        place = address - near->address < near->bytes + (std::uint64_t{1} << 32)
-                    ? fmt::format("the nearest buffer is 0x{:x} with {} bytes", near->address,
-                                  near->bytes)
-                    : "no buffer is near";
-      else place = "it is outside every buffer";
-  }
-  warp.fail("memory-fault"_rule,
-            fmt::format("access of {} bytes at 0x{:x} is out of bounds: {}", bytes, address, place),
-            lane, address);
-}
+static_assert(end_of_shared > (detail::most_blocks + 1) << rank_shift);
 
 void misaligned(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes) {
   warp.fail("misaligned-access"_rule,
@@ -88,9 +47,11 @@ bool aligned(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes) {
   return false;
 }
 
-// A window that is one piece of `size` bytes at `host`, plus `step` for each lane.
-bool resolve_flat(Warp& warp, Window window, const std::uint64_t* addresses, std::uint32_t bytes,
-                  std::byte* host, std::uint64_t size, std::uint64_t step, Access& access) {
+// A window that is one piece of `size` bytes at `host`, plus `step` for each lane. `given`: the
+// addresses as they are reported.
+bool resolve_flat(Warp& warp, Window window, const std::uint64_t* addresses,
+                  const std::uint64_t* given, std::uint32_t bytes, std::byte* host,
+                  std::uint64_t size, std::uint64_t step, Access& access) {
   bool bad = bytes > size;
   const std::uint64_t last = bad ? 0 : size - bytes;
   each_lane(warp.mask, [&](int i) { bad |= addresses[i] > last; });
@@ -98,7 +59,7 @@ bool resolve_flat(Warp& warp, Window window, const std::uint64_t* addresses, std
     for (std::uint32_t m = warp.mask; m; m &= m - 1) {
       const int lane = std::countr_zero(m);
       if (bytes > size || addresses[lane] > last) {
-        bad_address(warp, window, lane, addresses[lane], bytes);
+        report_bad_address(warp, window, lane, given[lane], bytes);
         break;
       }
     }
@@ -116,7 +77,7 @@ const Allocation* find(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
   return recent;
 }
 
-bool resolve_global(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
+bool resolve_global(Warp& warp, Window window, const std::uint64_t* addresses, std::uint32_t bytes,
                     Access& access) {
   std::uint64_t low = ~std::uint64_t{0}, high = 0;
   each_lane(warp.mask, [&](int i) {
@@ -135,7 +96,9 @@ bool resolve_global(Warp& warp, const std::uint64_t* addresses, std::uint32_t by
     const int lane = std::countr_zero(m);
     const Allocation* allocation = find(warp, addresses[lane], bytes);
     if (!allocation) {
-      bad_address(warp, Window::global, lane, addresses[lane], bytes);
+      report_bad_address(warp, window, lane,
+                         addresses[lane] - (window == Window::constant ? constant_window : 0),
+                         bytes);
       return false;
     }
     access.at[lane] = allocation->host + (addresses[lane] - allocation->address);
@@ -143,25 +106,57 @@ bool resolve_global(Warp& warp, const std::uint64_t* addresses, std::uint32_t by
   return true;
 }
 
+// Constants: their addresses count from the window's start.
+bool resolve_constant(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
+                      Access& access) {
+  std::uint64_t generic[32] = {};
+  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    generic[lane] = addresses[lane] + constant_window;
+    if (addresses[lane] < global_window - constant_window) continue;
+    report_bad_address(warp, Window::constant, lane, addresses[lane], bytes);
+    return false;
+  }
+  return resolve_global(warp, Window::constant, generic, bytes, access);
+}
+
 // Of a 64-bit register with an address of shared memory the lower half counts.
 constexpr std::uint64_t shared_address_mask = 0xFFFFFFFF;
+
+// Whether one of the addresses is a pointer to global memory, whose lower half is no place in
+// shared memory: on a GPU it is beyond that.
+bool report_pointer(Warp& warp, Window window, const std::uint64_t* addresses,
+                    std::uint32_t bytes) {
+  std::uint64_t any = 0;
+  each_lane(warp.mask, [&](int i) { any |= addresses[i]; });
+  for (std::uint32_t m = any < function_window ? 0 : warp.mask; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (addresses[lane] < function_window || !warp.block->memory().pointer(addresses[lane]))
+      continue;
+    report_bad_address(warp, window, lane, addresses[lane], bytes);
+    return true;
+  }
+  return false;
+}
 
 // The block's own shared memory.
 bool resolve_shared(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
                     Access& access) {
+  if (report_pointer(warp, Window::shared, addresses, bytes)) return false;
   std::uint64_t inside[32];
   const std::uint64_t own = warp.block->own_place();
   for (int i = 0; i < 32; ++i) {
     inside[i] = addresses[i] & shared_address_mask;
     if ((inside[i] & ~shared_offset_mask) == own) inside[i] -= own;
   }
-  return resolve_flat(warp, Window::shared, inside, bytes, warp.block->shared(),
+  return resolve_flat(warp, Window::shared, inside, addresses, bytes, warp.block->shared(),
                       warp.block->shared_bytes(), 0, access);
 }
 
 // Shared memory of any block of the cluster.
 bool resolve_cluster(Warp& warp, const std::uint64_t* addresses, std::uint32_t bytes,
                      Access& access) {
+  if (report_pointer(warp, Window::cluster, addresses, bytes)) return false;
   Cluster& cluster = warp.block->cluster();
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
@@ -171,7 +166,7 @@ bool resolve_cluster(Warp& warp, const std::uint64_t* addresses, std::uint32_t b
                    : place > cluster.size() ? nullptr
                                             : &cluster.block(static_cast<std::uint32_t>(place - 1));
     if (!block || offset + bytes > block->shared_bytes() || block->done()) {
-      bad_address(warp, Window::cluster, lane, addresses[lane], bytes);
+      report_bad_address(warp, Window::cluster, lane, addresses[lane], bytes);
       return false;
     }
     access.at[lane] = block->shared() + offset;
@@ -238,6 +233,11 @@ Stretch expected(Warp& warp, const Op& op, std::uint64_t address) {
     case Window::param:
       if (op.writes) return {};
       return {warp.block->params(), base, warp.program->param_bytes};
+    case Window::constant:
+      if (const Allocation* recent = warp.recent[warp.pc % std::size(warp.recent)];
+          recent && is_constant(recent->address))
+        return {recent->host, recent->address - constant_window, recent->bytes};
+      return {};
     case Window::local: return {warp.local, base, warp.program->local_bytes, warp.local_step};
     case Window::global:
       if (const Allocation* recent = warp.recent[warp.pc % std::size(warp.recent)])
@@ -410,6 +410,12 @@ const Allocation* GlobalMemory::nearest(std::uint64_t address) const {
   return at == allocations_.begin() ? nullptr : &*--at;
 }
 
+std::optional<std::uint64_t> GlobalMemory::pointer(std::uint64_t address) const {
+  for (const std::uint64_t each : {address, address + shared_window})
+    if (find(each, 1)) return each;
+  return std::nullopt;
+}
+
 const Allocation* GlobalMemory::find(std::uint64_t address, std::uint64_t bytes) const {
   const Allocation* near = nearest(address);
   return near && near->holds(address, bytes) ? near : nullptr;
@@ -423,12 +429,13 @@ bool resolve(Warp& warp, Window window, const std::uint64_t* addresses, std::uin
     case Window::shared: return resolve_shared(warp, addresses, bytes, access);
     case Window::cluster: return resolve_cluster(warp, addresses, bytes, access);
     case Window::local:
-      return resolve_flat(warp, window, addresses, bytes, warp.local, warp.program->local_bytes,
-                          warp.local_step, access);
+      return resolve_flat(warp, window, addresses, addresses, bytes, warp.local,
+                          warp.program->local_bytes, warp.local_step, access);
     case Window::param:
-      return resolve_flat(warp, window, addresses, bytes, warp.block->params(),
+      return resolve_flat(warp, window, addresses, addresses, bytes, warp.block->params(),
                           warp.program->param_bytes, 0, access);
-    default: return resolve_global(warp, addresses, bytes, access);
+    case Window::constant: return resolve_constant(warp, addresses, bytes, access);
+    default: return resolve_global(warp, window, addresses, bytes, access);
   }
 }
 

@@ -10,9 +10,14 @@
 //   0x2'........  local memory of the lane
 //   0x3'........  kernel parameters
 //   0x4'........  functions: what their names mean, nothing that can be read
-//   0x5'...       constants: as global memory, but isspacep tells them apart
+//   0x5'...       constants: as global memory, but isspacep tells them apart, and what their
+//                 names mean counts from here
 //   0x10'...      global memory: allocations with gaps between them, never the host's own
 //                 addresses
+//
+// Of a 64-bit address of shared memory the lower half counts. A pointer to global memory is none:
+// it faults there, as on a GPU, where its lower half is beyond all shared memory. Those of the
+// other windows are so here.
 //
 // An address is never reused after free, so a stale pointer faults.
 #pragma once
@@ -28,11 +33,13 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 
 inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 32;
+/// Lower halves of addresses from here on are in no shared memory of a cluster.
+inline constexpr std::uint64_t end_of_shared = 0x20000000;
 inline constexpr std::uint64_t shared_window = 1 * window_bytes;
-inline constexpr std::uint64_t local_window = 2 * window_bytes;
-inline constexpr std::uint64_t param_window = 3 * window_bytes;
-inline constexpr std::uint64_t function_window = 4 * window_bytes;
-inline constexpr std::uint64_t constant_window = 5 * window_bytes;
+inline constexpr std::uint64_t local_window = 2 * window_bytes + end_of_shared;
+inline constexpr std::uint64_t param_window = 3 * window_bytes + end_of_shared;
+inline constexpr std::uint64_t function_window = 4 * window_bytes + end_of_shared;
+inline constexpr std::uint64_t constant_window = 5 * window_bytes + end_of_shared;
 inline constexpr std::uint64_t global_window = 16 * window_bytes;
 
 constexpr bool is_constant(std::uint64_t address) {
@@ -46,6 +53,7 @@ constexpr std::uint64_t window_base(Window window) {
     case Window::cluster: return shared_window;
     case Window::local: return local_window;
     case Window::param: return param_window;
+    case Window::constant: return constant_window;
     default: return 0;
   }
 }
@@ -95,6 +103,8 @@ class GlobalMemory {
   /// The last allocation that starts at or below `address`: what a bad address was probably meant
   /// to be in.
   const Allocation* nearest(std::uint64_t address) const;
+  /// The pointer into an allocation that `address` is, or was before cvta.to.shared; or nothing.
+  std::optional<std::uint64_t> pointer(std::uint64_t address) const;
 
  private:
   static void release(const Allocation& allocation);

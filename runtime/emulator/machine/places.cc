@@ -12,10 +12,6 @@
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
 
-std::string with_offset(std::string_view name, std::uint64_t offset) {
-  return offset ? fmt::format("{}+{}", name, offset) : std::string(name);
-}
-
 int line(const Program& program, const ptx::Module& module, std::uint32_t pc) {
   return pc < program.origins.size() ? module.source->line(program.origins[pc].offset) : 0;
 }
@@ -75,17 +71,30 @@ std::string shared_text(const LaunchContext& context, std::uint64_t address) {
                      address);
 }
 
-std::string global_text(const LaunchContext& context, std::uint64_t address) {
+std::string with_offset(std::string_view name, std::uint64_t offset) {
+  return offset ? fmt::format("{}+{}", name, offset) : std::string(name);
+}
+
+std::string global_name(const LaunchContext& context, std::uint64_t address) {
+  const Program& program = context.program;
   const Allocation* const allocation = context.memory.find(address, 1);
-  for (std::size_t i = 0; allocation && i < context.program.params.size(); ++i) {
-    if (context.program.params[i].bytes != 8) continue;
+  for (std::size_t i = 0; allocation && i < program.params.size(); ++i) {
+    if (program.params[i].bytes != 8) continue;
     std::uint64_t value = 0;
-    std::memcpy(&value, context.params.data() + context.program.param_offsets[i], 8);
+    std::memcpy(&value, context.params.data() + program.param_offsets[i], 8);
     if (allocation->holds(value, 1) && address >= value)
-      return fmt::format("global memory at {} (0x{:x})",
-                         with_offset(context.program.params[i].name, address - value), address);
+      return with_offset(program.params[i].name, address - value);
   }
-  return fmt::format("global memory at 0x{:x}", address);
+  for (const auto& [window, place] : program.taken_addresses)
+    if (window == Window::global && address - place.first < place.bytes)
+      return with_offset(place.name, address - place.first);
+  return {};
+}
+
+std::string global_text(const LaunchContext& context, std::uint64_t address) {
+  const std::string name = global_name(context, address);
+  return name.empty() ? fmt::format("global memory at 0x{:x}", address)
+                      : fmt::format("global memory at {} (0x{:x})", name, address);
 }
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

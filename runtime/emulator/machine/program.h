@@ -40,15 +40,15 @@ struct Op;
 using Handler = void (*)(Warp&, const Op&);
 
 /// Where an address points. `cluster` is shared memory too, of any block of the cluster.
-enum class Window : std::uint8_t { generic, global, shared, local, param, cluster };
+enum class Window : std::uint8_t { generic, global, constant, shared, local, param, cluster };
 
 /// Where the addresses of a state space point; .param of a function is in local memory.
 constexpr Window window_of(StateSpace space, bool in_kernel = true) {
   switch (space) {
     case StateSpace::none:
     case StateSpace::reg: return Window::generic;
-    case StateSpace::global:
-    case StateSpace::constant: return Window::global;
+    case StateSpace::global: return Window::global;
+    case StateSpace::constant: return Window::constant;
     case StateSpace::shared:
     case StateSpace::shared_cta: return Window::shared;
     case StateSpace::shared_cluster: return Window::cluster;
@@ -242,6 +242,13 @@ struct NamedRange {
   bool dynamic = false;  // counts from Program::dynamic_shared_base
 };
 
+/// A variable whose address an instruction takes. `place.dynamic` if it is on the stack, too: then
+/// it counts from the function's frame.
+struct TakenAddress {
+  Window window = Window::global;
+  NamedRange place;
+};
+
 /// The least known of the arithmetic that a program's results rest on.
 struct NumericBasis {
   Trust trust = Trust::Recorded;
@@ -288,6 +295,7 @@ struct Program {
   std::vector<Flow> flows;  // examined: of registers.instructions
   std::vector<UnwrittenRegister> unwritten;
   std::vector<NamedRange> shared_variables;
+  std::vector<TakenAddress> taken_addresses;
   // It has bulk copies, wgmma or mbarriers: the race detector looks at its shared memory in any
   // case.
   bool ordered = false;
@@ -301,6 +309,7 @@ struct Program {
   std::uint32_t most_registers = 0, largest_budget = 0;
   Dim3 required_cluster{0, 0, 0};  // .reqnctapercluster; zero: not stated
   bool explicit_cluster = false;   // .explicitcluster: launches state the cluster
+  Dim3 grid_unit;                  // blocks of what a launch's grid counts: .blocksareclusters
   std::uint64_t max_cluster = 0;   // .maxclusterrank; 0: not stated
 };
 

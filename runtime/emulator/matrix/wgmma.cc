@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "runtime/emulator/matrix/arithmetic.h"
@@ -41,18 +40,24 @@ class SharedReader {
       for (int x = 0; x < outer; ++x) {
         const int first = cell * per_cell;
         std::uint32_t& word = image[static_cast<std::size_t>(cell * outer + x)];
-        if (!mn_major_) word = load(descriptor_.address(false, bits_, x, first), 4);
-        else
-          word = load(descriptor_.address(true, bits_, x, first), 2) |
-                 load(descriptor_.address(true, bits_, x, first + 1), 2) << 16;
+        word = mn_major_ ? load(x, first, 2) | load(x, first + 1, 2) << 16 : load(x, first, 4);
       }
   }
-  std::optional<std::uint64_t> fault() const { return fault_; }
+  /// The first element that is not in shared memory.
+  struct Fault {
+    std::uint64_t address = 0;
+    int x = -1, k = -1;
+  };
+  const Fault& fault() const { return fault_; }
+  bool faulted() const { return fault_.x >= 0; }
+  bool mn_major() const { return mn_major_; }
+  const MatrixDescriptor& descriptor() const { return descriptor_; }
 
  private:
-  std::uint32_t load(std::uint64_t address, std::size_t bytes) {
+  std::uint32_t load(int x, int k, std::size_t bytes) {
+    const std::uint64_t address = descriptor_.address(mn_major_, bits_, x, k);
     std::uint32_t word = 0;
-    if (address + bytes > shared_.size()) fault_ = fault_.value_or(address);
+    if (address + bytes > shared_.size()) fault_ = faulted() ? fault_ : Fault{address, x, k};
     else std::memcpy(&word, shared_.data() + address, bytes);
     return word;
   }
@@ -61,8 +66,39 @@ class SharedReader {
   MatrixDescriptor descriptor_;
   bool mn_major_;
   int bits_;
-  std::optional<std::uint64_t> fault_;
+  Fault fault_;
 };
+
+// "stride offset 0x800 (field 128 * 16)"
+std::string field_text(std::string_view name, std::uint32_t bytes) {
+  return fmt::format("{} 0x{:x} (field {} \u00b7 16)", name, bytes, bytes / 16);
+}
+
+// What of a descriptor leads out of `size` bytes, or farthest, on the way to an element.
+std::string_view guilty_field(const MatrixDescriptor& of, bool mn_major, int bits, int x, int k,
+                              std::size_t size) {
+  if (of.start >= size) return "start address";
+  MatrixDescriptor without_leading = of, without_stride = of;
+  without_leading.leading = without_stride.stride = 0;
+  return without_leading.address(mn_major, bits, x, k) <
+                 without_stride.address(mn_major, bits, x, k)
+             ? "leading offset"
+             : "stride offset";
+}
+
+// Why the descriptor of A or B is wrong: its fields, and which of them leads out of shared memory.
+std::string fault_text(char name, const SharedReader& reader, int bits, std::size_t size) {
+  const MatrixDescriptor& of = reader.descriptor();
+  const SharedReader::Fault& fault = reader.fault();
+  return fmt::format(
+      "{}: the {} leads to 0x{:x} for {} {}, k {}, beyond {} bytes of shared memory; {}, {}, {}, "
+      "{}; "
+      "a field counts units of 16 bytes",
+      name, guilty_field(of, reader.mn_major(), bits, fault.x, fault.k, size), fault.address,
+      name == 'A' ? "row" : "column", fault.x, fault.k, size, field_text("start address", of.start),
+      field_text("leading offset", of.leading), field_text("stride offset", of.stride),
+      of.width ? fmt::format("swizzle of {} bytes", of.width) : std::string("no swizzle"));
+}
 
 }  // namespace
 
@@ -120,24 +156,27 @@ Status WgmmaProduct::run(const WgmmaOperands& operands) const {
   const isa::Form& form = plan_->form;
   const bool sparse = form.sparsity != isa::Sparsity::dense;
   Store& store = emulator::store();
-  std::optional<std::uint64_t> fault;
+  std::string fault;
+  const auto read = [&](char name, std::uint64_t descriptor, bool mn_major, Type type, int outer,
+                        int k, std::vector<std::uint32_t>& image) {
+    SharedReader reader(operands.shared, descriptor, mn_major, bits(type));
+    reader.read(outer, k, image);
+    if (reader.faulted() && fault.empty())
+      fault = fault_text(name, reader, bits(type), operands.shared.size());
+  };
   if (form.a_in_registers) {
     store.a.resize(static_cast<std::size_t>(plan_->a.cells()));
     const void* const registers[] = {operands.a[0], operands.a[1], operands.a[2], operands.a[3]};
     plan_->a.gather(registers, store.a.data(), plan_->kernel);
   } else {
-    SharedReader reader(operands.shared, operands.a_descriptor, operands.trans_a != 0,
-                        bits(form.a));
-    reader.read(form.shape.m, sparse ? form.shape.k / 2 : form.shape.k, store.a);
-    fault = reader.fault();
+    read('A', operands.a_descriptor, operands.trans_a != 0, form.a, form.shape.m,
+         sparse ? form.shape.k / 2 : form.shape.k, store.a);
   }
-  SharedReader reader(operands.shared, operands.b_descriptor, operands.trans_b != 0, bits(form.b));
-  reader.read(form.shape.n, form.shape.k, store.b);
-  if (!fault) fault = reader.fault();
-  if (fault)
-    return {"memory-fault"_rule, fmt::format("out of bounds: the matrix descriptor of {} addresses "
-                                             "shared memory at 0x{:x}, beyond {} bytes",
-                                             isa::spell(form), *fault, operands.shared.size())};
+  read('B', operands.b_descriptor, operands.trans_b != 0, form.b, form.shape.n, form.shape.k,
+       store.b);
+  if (!fault.empty())
+    return {"memory-fault"_rule,
+            fmt::format("out of bounds: the matrix descriptor of {}: {}", isa::spell(form), fault)};
 
   const auto cells = static_cast<std::size_t>(plan_->d.cells());
   store.c.assign(cells, 0);
