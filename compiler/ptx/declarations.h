@@ -29,6 +29,7 @@ class DeclarationParser : public OperandParser {
   bool parameters(std::vector<std::uint32_t>& into, bool kernel);
   bool attribute();  // .attribute(...)
   bool at_name() const;
+  bool at_item() const;  // the first word of an item of a module that is not its header
 
   std::optional<std::uint32_t> location();        // .loc
   std::uint32_t file();                           // .file 1 "name", time, size

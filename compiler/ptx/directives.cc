@@ -3,6 +3,9 @@
 // directives of functions.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "compiler/ptx/declarations.h"
 #include "compiler/support/nearest.h"
 
@@ -14,6 +17,7 @@ constexpr std::uint64_t most_labels = 1 << 16;  // of one L<N> in .branchtargets
 constexpr std::string_view module_words[] = {
     ".version", ".target", ".address_size", ".entry",  ".func",    ".global", ".const", ".shared",
     ".extern",  ".weak",   ".visible",      ".common", ".section", ".file",   ".alias", ".pragma"};
+constexpr auto module_items = std::span(module_words).subspan(3);  // what may follow the header
 constexpr std::string_view function_words[] = {
     ".reg",    ".local", ".shared",        ".param",       ".global",        ".const",
     ".pragma", ".alias", ".branchtargets", ".calltargets", ".callprototype", ".loc"};
@@ -157,6 +161,11 @@ std::uint32_t DeclarationParser::function_directive(bool kernel) {
   out.first = scratch.store(out.count);
   out.text = source_.text().substr(out.offset, behind_ - out.offset);
   return keep_directive(out);
+}
+
+bool DeclarationParser::at_item() const {
+  return token_.kind == TokenKind::Dot &&
+         std::ranges::find(module_items, token_.text) != std::end(module_items);
 }
 
 std::uint32_t DeclarationParser::module_directive() {

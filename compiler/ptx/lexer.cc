@@ -18,6 +18,8 @@ enum CharClass : std::uint8_t {
   kForeign = 16
 };
 
+constexpr char ctrl_z = 0x1A;  // the end of a text under DOS; to the assembler a blank
+
 constexpr std::array<std::uint8_t, 256> make_classes() {
   std::array<std::uint8_t, 256> out{};
   for (int c = 'a'; c <= 'z'; ++c) out[static_cast<std::size_t>(c)] = kLetter;
@@ -25,7 +27,7 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
   for (int c = '0'; c <= '9'; ++c) out[static_cast<std::size_t>(c)] = kDigit;
   for (std::size_t c = 0x80; c < 0x100; ++c) out[c] = kForeign;
   for (const unsigned char c : {'_', '$'}) out[static_cast<std::size_t>(c)] = kLetter;
-  for (const unsigned char c : {' ', '\t', '\n', '\r', '\f', '\v'})
+  for (const unsigned char c : {' ', '\t', '\n', '\r', '\f', ctrl_z})
     out[static_cast<std::size_t>(c)] = kBlank;
   for (const unsigned char c : {',', ';', ':', '{', '}', '(', ')', '[', ']', '<', '>', '@',
                                 '!', '|', '+', '-', '=', '&', '*', '/', '~', '^', '?'})

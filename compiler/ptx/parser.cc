@@ -106,9 +106,18 @@ class Parser : public DeclarationParser {
       advance();
       if (token_.kind != TokenKind::Identifier)
         return syntax("a target such as sm_90a"), recover_line();
-      module_.targets.push_back(token_.text);
-      advance();
+      module_.targets.push_back(target_name());
     } while (token_.is(','));
+  }
+
+  // With what follows it on the line, as in sm_8.0: one name that no target has.
+  std::string_view target_name() {
+    const std::uint32_t from = token_.offset;
+    const int line = source_.line(from);
+    do advance();
+    while ((token_.kind == TokenKind::Identifier || token_.kind == TokenKind::Number) &&
+           source_.line(token_.offset) == line);
+    return source_.text().substr(from, behind_ - from);
   }
 
   void address_size() {
@@ -133,13 +142,13 @@ class Parser : public DeclarationParser {
     function.offset = token_.offset;
     advance();
     if (token_.is('(') && !parameters(function.params, function.entry)) return recover_item();
-    while (token_.kind == TokenKind::Dot)
+    while (token_.kind == TokenKind::Dot && (function.entry || !at_item()))
       function.directives.push_back(function_directive(function.entry));
     if (token_.is('{')) {
       function.body = true;
       advance();
       body(function.statements);
-    } else if (!expect(';')) {
+    } else if (!ends_prototype(function) && !expect(';')) {
       recover_item();
     }
     const auto index = static_cast<std::uint32_t>(module_.functions.size());
@@ -147,6 +156,11 @@ class Parser : public DeclarationParser {
     const auto [known, fresh] = module_.function_index.try_emplace(function.name, index);
     if (!fresh && !module_.functions[known->second].body) known->second = index;
     module_.functions.push_back(std::move(function));
+  }
+
+  // The assembler takes prototypes of functions without a semicolon.
+  bool ends_prototype(const Function& function) const {
+    return !function.entry && (token_.kind == TokenKind::End || at_item());
   }
 
   void body(std::vector<Statement>& statements) {

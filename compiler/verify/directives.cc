@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 
+#include "compiler/isa/target_name.h"
 #include "compiler/support/names.h"
 #include "compiler/support/nearest.h"
 #include "compiler/verify/parameters.h"
@@ -126,18 +128,13 @@ class DirectiveChecker {
   void target_options_of_module() {
     for (std::size_t i = 1; i < module_.targets.size(); ++i) {
       const std::string_view option = module_.targets[i];
-      const auto arch = Arch::parse(option);
-      const ArchRow* row = arch ? find_arch(*arch) : nullptr;
-      if (row && context_.target.ptx < row->first)
-        context_.report("target-version"_rule, option,
-                        fmt::format("target {} requires PTX {}, the module states {}", option,
-                                    row->first.text(), context_.target.ptx.text()));
+      const auto named = read_target_name(option);
       const bool known = std::ranges::find(target_options, option) != std::end(target_options);
-      if (!known && !Arch::parse(option))
+      if (!known && !named)
         context_.report("unknown-target"_rule, option,
                         fmt::format("unknown target or option {}; the nearest is {}", option,
                                     nearest_word(option, target_options)));
-      if (option == "map_f64_to_f32")
+      if (option == "map_f64_to_f32" && !lacks_doubles(i))
         context_.report("target-support"_rule, option,
                         "map_f64_to_f32 is legal only for targets up to sm_12");
       if (option == "texmode_unified" && has_option("texmode_independent"))
@@ -155,6 +152,13 @@ class DirectiveChecker {
           "target-support"_rule, module_.target_offset, 7,
           fmt::format("target {} has 64-bit addresses only: expected .address_size 64, found 32",
                       context_.target.arch.text()));
+  }
+
+  // Whether the target in front of word `i` of .target has no .f64: the module may then map it.
+  bool lacks_doubles(std::size_t i) const {
+    constexpr int first_with_doubles = 13;
+    const auto target = named_target(std::span(module_.targets).first(i));
+    return target && target->older && target->older < first_with_doubles;
   }
 
   bool has_option(std::string_view option) const {

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "compiler/isa/target_name.h"
 #include "compiler/ptx/line_table.h"
 #include "runtime/cuda/jit.h"
 #include "runtime/cuda/module.h"
@@ -56,9 +57,9 @@ class Link {
 
 // The driver takes the GPU's architecture without a suffix unless it is told one.
 void set_target(Jit& jit, const ptx::Module& module, int capability) {
-  const auto arch = module.targets.empty() ? std::nullopt : Arch::parse(module.targets.front());
-  if (!arch || arch->suffix == 0) return;
-  jit.set_target((arch->suffix == 'a' ? suffix_a_target : suffix_f_target) +
+  const auto named = named_target(module.targets);
+  if (!named || named->arch.suffix == 0) return;
+  jit.set_target((named->arch.suffix == 'a' ? suffix_a_target : suffix_f_target) +
                  static_cast<unsigned>(capability));
 }
 

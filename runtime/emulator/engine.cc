@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "compiler/isa/target_name.h"
 #include "runtime/emulator/machine/multiprocessor.h"
 #include "runtime/emulator/module.h"
 #include "runtime/emulator/schedules/schedule.h"
@@ -66,12 +67,12 @@ class Engine : public detail::Engine {
                                                      const std::string& name) override {
     Diags diags;
     ptx::Module tree = ptx::parse(std::make_shared<Source>(name, ptx), diags);
-    std::optional<Arch> target;
-    if (!tree.targets.empty()) target = Arch::parse(tree.targets.front());
+    const auto target = named_target(tree.targets);
     if (diags.ok() && !target)
-      diags.report("unknown-target"_rule, {name, 1, 1}, "the module's target is unknown");
+      diags.report("unknown-target"_rule, tree.source->place(tree.target_offset),
+                   fmt::format("unknown target {}", tree.targets.front()));
     if (!diags.ok()) return diags;
-    auto module = std::make_shared<Module>(machine_, std::move(tree), *target);
+    auto module = std::make_shared<Module>(machine_, std::move(tree), target->arch);
     if (Status status = module->place_variables(); !status) return status.diags();
     return std::shared_ptr<detail::EngineModule>(std::move(module));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of the text and of its run, beside the limits of the hardware.
+#include "compiler/isa/target_name.h"
 #include "compiler/ptx/kernel_directives.h"
 #include "compiler/support/shared_layout.h"
 #include "runtime/emulator/machine/multiprocessor.h"
@@ -59,12 +60,12 @@ Json shared_variables(const ptx::Module& module) {
 }
 
 Json limits_of(const ptx::Module& module) {
-  const auto arch = module.targets.empty() ? std::nullopt : Arch::parse(module.targets.front());
-  const ArchRow* row = arch ? find_arch(*arch) : nullptr;
-  if (!row) return nullptr;
-  const emulator::Multiprocessor& of = emulator::multiprocessor_of(arch->sm);
-  return {{"arch", arch->text()},
-          {"shared_of_block", row->shared_bytes},
+  const auto named = named_target(module.targets);
+  if (!named) return nullptr;
+  const Arch arch = named->arch;
+  const emulator::Multiprocessor& of = emulator::multiprocessor_of(arch.sm);
+  return {{"arch", arch.text()},
+          {"shared_of_block", find_arch(arch)->shared_bytes},
           {"static_shared_of_block", most_static_shared},
           {"registers_of_thread", 255},
           {"registers_of_multiprocessor", 65536},

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/target_name.h - the names that .target may give an architecture: sm_90a and
+// compute_90a, and those of GPUs before the oldest one of the table.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "tartan/isa/target.h"
+
+namespace tartan::inline TARTAN_ABI {
+
+/// What a word of .target names.
+struct TargetName {
+  std::string_view text;
+  Arch arch;      // what the module is judged as
+  Version first;  // the first PTX version that has the name
+  int older = 0;  // the number of a GPU before archs[0], which is judged as archs[0]; or 0
+};
+
+/// Nothing if no architecture has that name.
+std::optional<TargetName> read_target_name(std::string_view text);
+
+/// The architecture of a module, from the words of its .target: the last that they name. Nothing
+/// unless the first one names one.
+std::optional<TargetName> named_target(std::span<const std::string_view> words);
+
+}  // namespace tartan::inline TARTAN_ABI
