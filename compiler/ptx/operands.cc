@@ -202,6 +202,7 @@ bool OperandParser::parse_list(Operand& operand, OperandKind kind, char close) {
   operand.kind = kind;
   advance();
   const Nesting nesting(depth_);
+  const Listing listing(listing_, true);
   if (depth_ > max_depth) return too_deep("braces");
   const Scratch scratch(*this);
   bool good = true;
@@ -221,6 +222,7 @@ bool OperandParser::parse_address(Operand& operand) {
   operand.kind = OperandKind::Address;
   advance();
   const Nesting nesting(depth_);
+  const Listing listing(listing_, false);
   if (depth_ > max_depth) return too_deep("brackets");
   const Scratch scratch(*this);
   bool good = true;
@@ -244,7 +246,7 @@ bool OperandParser::parse_address(Operand& operand) {
   return true;
 }
 
-// `name`, `name.x`, `name+16`, `generic(name)`.
+// `name`, `name.x`, `name+16`, `name[4]`, `generic(name)`.
 bool OperandParser::parse_name(Operand& operand) {
   operand.kind = OperandKind::Name;
   operand.text = lexer_.extend_opcode(token_);
@@ -270,7 +272,28 @@ bool OperandParser::parse_name(Operand& operand) {
     operand.text = source_.text().substr(operand.offset, token_.end() - operand.offset);
     if (!expect(')')) return false;
   }
+  if (initialisers_) return parse_offset(operand);
+  if (token_.is('[') && depth_ == 0) return parse_element(operand);
+  // Elements of vectors, and what stands in braces or lists, are no sums.
+  if (listing_ || operand.text.find('.') != std::string_view::npos) return true;
   return parse_offset(operand);
+}
+
+// The index of `name[4]`, `name[r]` or `name[r+1]`.
+bool OperandParser::parse_element(Operand& operand) {
+  operand.kind = OperandKind::Element;
+  advance();
+  const Nesting nesting(depth_);
+  const Scratch scratch(*this);
+  Operand index;
+  index.offset = token_.offset;
+  const bool name = token_.kind == TokenKind::Identifier && token_.text != warp_size;
+  if (!(name ? parse_name(index) : parse_constant(index))) return false;
+  if (index.kind == OperandKind::Float)
+    return refuse(index.offset, "an index must be an integer"), false;
+  scratch.push(index);
+  operand.first = scratch.store(operand.count);
+  return expect(']');
 }
 
 // The constant that may follow a name: +4, +-4, +2*16. The assembler rejects name-4.

@@ -94,6 +94,14 @@ class OperandParser {
     Nesting(const Nesting&) = delete;
     int& depth;
   };
+  // The innermost brackets are braces or a list's.
+  struct Listing {
+    Listing(bool& listing, bool now) : listing(listing), before(listing) { listing = now; }
+    ~Listing() { listing = before; }
+    Listing(const Listing&) = delete;
+    bool& listing;
+    bool before;
+  };
 
   bool skip_braces();
   bool skip_directive();
@@ -105,6 +113,7 @@ class OperandParser {
   bool parse_name(Operand& operand);
   bool parse_masked(Operand& operand);
   bool parse_offset(Operand& operand);
+  bool parse_element(Operand& operand);
   bool names_next();
 
   // Constant expressions (PTX ISA 4.5.5): the tree keeps the value, and the text for the printer.
@@ -120,6 +129,7 @@ class OperandParser {
   std::vector<Operand> scratch_;
   int depth_ = 0;
   std::uint32_t directives_to_ = 0;  // where the last reported one of a preprocessor ends
+  bool listing_ = false;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::ptx

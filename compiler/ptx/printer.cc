@@ -95,6 +95,7 @@ class Printer {
       case OperandKind::Vector: bracketed(operand, '{', '}'); break;
       case OperandKind::List: bracketed(operand, '(', ')'); break;
       case OperandKind::Address: address(operand); break;
+      case OperandKind::Element: out_ += operand.text, bracketed(operand, '[', ']'); break;
       case OperandKind::Not: out_ += '!', list(module_.children(operand), ""); break;
       case OperandKind::Negative: out_ += '-', list(module_.children(operand), ""); break;
       case OperandKind::Pair: {

@@ -323,8 +323,8 @@ class CallChecker {
     return small(formal);
   }
 
-  static std::string small(const ptx::Variable& formal) {
-    return unsupported(formal)
+  std::string small(const ptx::Variable& formal) const {
+    return unsupported(formal) && !context_.passes_registers
                ? fmt::format("a call that passes .{}, which is unsupported; use .b32",
                              tartan::name(formal.type))
                : std::string();

@@ -29,6 +29,8 @@ class DeclarationChecker {
   explicit DeclarationChecker(Context& context) : context_(context), module_(context.module) {}
 
   void run() {
+    context_.passes_registers = std::ranges::any_of(
+        module_.functions, [](const ptx::Function& each) { return each.results.size() > 1; });
     for (const ptx::Item& item : module_.items) {
       if (item.kind == ptx::ItemKind::Variable)
         variable(module_.variables[item.index], Where::Module);
@@ -91,6 +93,7 @@ class DeclarationChecker {
   }
 
   void small_numbers(const Signature& signature) {
+    if (context_.passes_registers) return;
     for (const auto* list : {&signature.results, &signature.params})
       for (const Variable* each : *list)
         if (unsupported(*each))

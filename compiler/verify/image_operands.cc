@@ -94,6 +94,9 @@ struct OperandMatcher::Texel {
 bool OperandMatcher::texel_fits(const ptx::Operand& coordinates, const Wanted& wanted) const {
   const Texel texel(wanted);
   const unsigned needed = texel_coordinates(wanted.spelling), count = coordinates.count;
+  if (is_whole_vector(coordinates))
+    return names_.of(coordinates).vector >= needed && (wanted.spelling.words & arrays).empty() &&
+           register_fits(names_.of(coordinates).type, texel.coordinate);
   if (coordinates.kind != ptx::OperandKind::Vector)
     return needed == 1 && is_register(coordinates) && fits(coordinates, texel.coordinate);
   if (count < needed || !(count == 1 || count == 2 || count == 4)) return false;

@@ -26,6 +26,7 @@ std::string_view kind_name(ptx::OperandKind kind) {
     case ptx::OperandKind::Negative: return "a negated register";
     case ptx::OperandKind::List: return "a list (...)";
     case ptx::OperandKind::String: return "a string";
+    case ptx::OperandKind::Element: return "an element of an array";
   }
   return "";
 }
@@ -196,6 +197,16 @@ bool MatrixOperands::floats(const OperandSpec& spec, std::span<const ptx::Operan
          (fitting(spec, row_).has(f32) && std::any_of(elements.begin(), elements.end(), single));
 }
 
+// Of a whole vector register: in wmma, and as a result that is a source as well.
+bool MatrixOperands::assembler_dies(const OperandSpec& spec, const ptx::Operand& operand) const {
+  const isa::Opcode opcode = row_.form.opcode;
+  if (opcode == isa::Opcode::wmma_load || opcode == isa::Opcode::wmma_store ||
+      opcode == isa::Opcode::wmma_mma)
+    return true;
+  return spec.role == Role::d && std::ranges::count(context_.module.operands_of(instruction_),
+                                                    operand.text, &ptx::Operand::text) > 1;
+}
+
 // A register declared with .v2 or .v4, without braces.
 bool MatrixOperands::whole_vector(const OperandSpec& spec, const ptx::Operand& operand) const {
   if (operand.kind != ptx::OperandKind::Name || operand.text.find('.') != std::string_view::npos)
@@ -203,7 +214,7 @@ bool MatrixOperands::whole_vector(const OperandSpec& spec, const ptx::Operand& o
   const NameInfo found = scopes_.find(operand.text);
   const bool fits = spec.count == 0 ? found.vector > 1 : found.vector == spec.count;
   return found.kind == NameKind::Register && found.vector > 1 && fits &&
-         fitting(spec, row_).has(found.type);
+         !assembler_dies(spec, operand) && fitting(spec, row_).has(found.type);
 }
 
 // Registers of several types in one vector: .b types combine with any type of their size, signed

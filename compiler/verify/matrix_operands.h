@@ -26,6 +26,7 @@ class MatrixOperands {
   void immediate(const isa::OperandSpec& spec, const ptx::Operand& operand);
   bool floats(const isa::OperandSpec& spec, std::span<const ptx::Operand> elements) const;
   bool whole_vector(const isa::OperandSpec& spec, const ptx::Operand& operand) const;
+  bool assembler_dies(const isa::OperandSpec& spec, const ptx::Operand& operand) const;
   /// One register of a vector, or a scalar one; immediates and _ where PTX accepts them.
   void element(const isa::OperandSpec& spec, const ptx::Operand& operand);
   void element(const isa::OperandSpec& spec, const ptx::Operand& operand, TypeSet types);

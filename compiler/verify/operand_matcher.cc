@@ -165,6 +165,7 @@ bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) con
     case ptx::OperandKind::List: return accepts & isa::a_list;
     case ptx::OperandKind::Negative: return accepts & isa::a_minus && minus_fits(operand, wanted);
     case ptx::OperandKind::String: return accepts & isa::a_string;
+    case ptx::OperandKind::Element: return element_fits(operand, wanted);
   }
   return false;
 }
@@ -200,19 +201,15 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
            (takes_scalar(wanted) || wanted.row.elements == isa::as_written);
   switch (info.kind) {
     case NameKind::Register:
-      if (operand.value) return false;  // %r1+4 is not a register
+      if (is_whole_vector(operand)) return whole_vector_fits(operand, wanted);
       return accepts & isa::a_register && shape_fits(operand, wanted) &&
-             register_fits(info.type, wanted);
+             register_fits(info.type, wanted) && (!operand.value || sum_fits(info.type, wanted));
     case NameKind::Special: return special_fits(operand, wanted);
-    case NameKind::Variable: {
-      const unsigned spaces =
-          wanted.row.spaces ? wanted.row.spaces : stated_spaces(wanted.spelling);
-      return accepts & isa::a_variable && operand.text == base_name(operand.text) &&
-             !info.local_param && !is_half(operand, info, wanted.type) &&
-             (info.type == Type::none ? wanted.type == u64 : bits(wanted.type) >= 16) &&
-             !tartan::info(wanted.type).floating &&
-             (!spaces || isa::space_bit(info.space) & spaces);
-    }
+    case NameKind::Variable:
+      return operand.text == base_name(operand.text) &&
+             !is_half(operand, info, wanted.type) &&
+             (accepts & isa::a_variable || (operand.value && takes_sum(wanted.row))) &&
+             variable_fits(info, wanted);
     case NameKind::Function:
       return accepts & isa::a_function && wanted.elements <= 1 && function_fits(wanted);
     case NameKind::Label: return accepts & isa::a_label && !operand.value;
@@ -221,10 +218,62 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
   return false;
 }
 
+bool OperandMatcher::variable_fits(const NameInfo& info, const Wanted& wanted) {
+  const unsigned named = wanted.row.accepts & isa::a_variable ? stated_spaces(wanted.spelling) : 0,
+                 spaces = wanted.row.spaces ? wanted.row.spaces : named;
+  return !info.local_param &&
+         (info.type == Type::none ? wanted.type == u64 : bits(wanted.type) >= 16) &&
+         !tartan::info(wanted.type).floating && (!spaces || isa::space_bit(info.space) & spaces);
+}
+
+// The assembler takes a sum, as in %r1+4, wherever a register alone may be read.
+bool OperandMatcher::takes_sum(const OperandRow& row) {
+  return row.accepts & isa::a_register && !row.written && !row.plain &&
+         row.selector == isa::Selector::None;
+}
+
+// It dies of sums of floating-point registers and predicates.
+bool OperandMatcher::sum_fits(Type type, const Wanted& wanted) {
+  return takes_sum(wanted.row) && type != Type::pred && !info(type).floating && bits(type) <= 64;
+}
+
+// t[4] or t[r]: a place, as [t+16], or its address, where a variable's name may stand.
+bool OperandMatcher::element_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  const NameInfo& info = names_.of(operand);
+  if (info.kind != NameKind::Variable || !info.variable || !info.variable->array) return false;
+  if (!index_fits(module_.children(operand)[0])) return false;
+  if (wanted.row.indexed)
+    return isa::space_bit(info.space) & wanted_spaces(wanted) &&
+           !(wanted.row.written && info.constant);
+  return wanted.row.accepts & isa::a_variable && variable_fits(info, wanted);
+}
+
+bool OperandMatcher::index_fits(const ptx::Operand& index) const {
+  if (index.kind == ptx::OperandKind::Integer) return true;
+  const NameInfo& info = names_.of(index);
+  return info.kind == NameKind::Register && info.vector == 1 &&
+         index.text == base_name(index.text) && info.type != Type::pred &&
+         !tartan::info(info.type).floating && bits(info.type) <= 64;
+}
+
 // Whether the suffix names a vector element: .x to .w, or .r to .a.
 bool is_element(std::string_view suffix) {
   return suffix.size() == 2 &&
          std::string_view("xyzwrgba").find(suffix[1]) != std::string_view::npos;
+}
+
+// A register of .v2 or .v4 without a suffix.
+bool OperandMatcher::is_whole_vector(const ptx::Operand& operand) const {
+  return is_register(operand) && names_.of(operand).vector > 1 &&
+         operand.text == base_name(operand.text);
+}
+
+// It stands for the braces with its elements.
+bool OperandMatcher::whole_vector_fits(const ptx::Operand& operand, const Wanted& wanted) const {
+  if (operand.value || !(wanted.row.accepts & isa::a_register) || !shape_fits(operand, wanted))
+    return false;
+  return register_fits(names_.of(operand).type,
+                       {wanted.row, wanted.spelling, wanted.type, 1, wanted.elements > 1});
 }
 
 // A register of .v2 or .v4 is a vector, %v.x an element of it; other suffixes are selectors.
@@ -259,7 +308,8 @@ bool OperandMatcher::special_fits(const ptx::Operand& operand, const Wanted& wan
   const bool once_16 = special && special->vector && special->since.sm < 90;
   if (special && special->vector != element)
     return special->vector && accepts & isa::a_special_vector && (once_16 || type.bits != 16);
-  if (!(accepts & isa::a_special) || type.floating) return false;
+  const bool in_sum = operand.value && takes_sum(wanted.row);
+  if (!(accepts & isa::a_special || in_sum) || type.floating) return false;
   const Type has = special ? special->type : u32;
   if (has == Type::pred || wanted.type == Type::pred) return has == wanted.type;
   if (type.bits == bits(has)) return true;
@@ -342,19 +392,21 @@ bool OperandMatcher::count_fits(const ptx::Operand& vector, const Wanted& wanted
 bool OperandMatcher::elements_fit(std::span<const ptx::Operand> elements,
                                   const Wanted& each) const {
   int width = 0;
-  bool floating = false, integer = false, constant = false, sinks = true;
+  bool floating = false, integer = false, constant = false, sinks = true, registers = false;
   for (const ptx::Operand& one : elements) {
     if (!fits(one, each)) return false;
     constant |= one.kind == ptx::OperandKind::Integer;
     floating |= one.kind == ptx::OperandKind::Float;
     sinks &= one.text == "_";
     if (one.kind != ptx::OperandKind::Name || one.text == "_") continue;
+    registers = true;
     const TypeInfo& type = info(names_.of(one).type);
     floating |= type.floating;
     integer |= type.name[0] == 's' || type.name[0] == 'u';
     if (width && type.bits && width != type.bits) return false;
     width = std::max(width, type.bits);
   }
+  if (each.row.registered && !registers) return false;
   return !(floating && (integer || constant)) && !(sinks && !elements.empty());
 }
 

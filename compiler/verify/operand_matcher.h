@@ -84,6 +84,13 @@ class OperandMatcher {
   bool name_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool minus_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool shape_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool is_whole_vector(const ptx::Operand& operand) const;
+  bool whole_vector_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  static bool variable_fits(const NameInfo& info, const Wanted& wanted);
+  static bool takes_sum(const isa::OperandRow& row);
+  static bool sum_fits(Type type, const Wanted& wanted);
+  bool element_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool index_fits(const ptx::Operand& index) const;
   static bool takes_scalar(const Wanted& wanted);
   static bool function_fits(const Wanted& wanted);
   static bool special_fits(const ptx::Operand& operand, const Wanted& wanted);
@@ -115,6 +122,7 @@ class OperandMatcher {
   };
   Expectation expectation(const ptx::Operand& operand, const Wanted& want) const;
   Expectation address_expectation(const ptx::Operand& operand, const Wanted& want) const;
+  Expectation indexed_expectation(const ptx::Operand& element, const Wanted& want) const;
   Expectation base_expectation(const ptx::Operand& base, const Wanted& want) const;
   Expectation element_expectation(const ptx::Operand& vector, const Wanted& want) const;
   std::string found(const ptx::Operand& operand) const;

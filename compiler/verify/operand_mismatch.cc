@@ -116,6 +116,11 @@ OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& oper
   }
   if (operand.kind == ptx::OperandKind::Address && want.row.accepts & isa::an_address)
     return address_expectation(operand, want);
+  if (operand.kind == ptx::OperandKind::Element && want.row.indexed)
+    return indexed_expectation(operand, want);
+  if (to_register && operand.value && !sum_fits(names_.of(operand).type, want))
+    return {&"operand-kind"_rule, "a register without a constant, which only integers take",
+            &operand};
   if (to_register && !shape_fits(operand, want))
     return {&"operand-kind"_rule, std::string(shape_text(want.row)), &operand};
   if (to_register && want.type == Type::none)
@@ -144,6 +149,16 @@ OperandMatcher::Expectation OperandMatcher::address_expectation(const ptx::Opera
           parts.size() == 2 ? &parts[1] : &operand};
 }
 
+OperandMatcher::Expectation OperandMatcher::indexed_expectation(const ptx::Operand& element,
+                                                                const Wanted& want) const {
+  const NameInfo& info = names_.of(element);
+  const ptx::Operand& index = module_.children(element)[0];
+  if (info.kind != NameKind::Variable || !info.variable || !info.variable->array)
+    return {&"operand-kind"_rule, "an array in front of [", &element};
+  if (!index_fits(index)) return {&"register-type"_rule, "an index of an integer type", &index};
+  return base_expectation(element, want);
+}
+
 OperandMatcher::Expectation OperandMatcher::base_expectation(const ptx::Operand& base,
                                                              const Wanted& want) const {
   if (is_register(base))
@@ -153,7 +168,7 @@ OperandMatcher::Expectation OperandMatcher::base_expectation(const ptx::Operand&
                                                           : takes_whole(want) ? "64 bits"
                                                                               : "an integer type"),
             &base};
-  const bool name = base.kind == ptx::OperandKind::Name;
+  const bool name = base.kind == ptx::OperandKind::Name || base.kind == ptx::OperandKind::Element;
   if (name && names_.of(base).constant && want.row.written)
     return {&"operand-kind"_rule, "a writable address", &base};
   return {&"operand-kind"_rule, "an address " + spaces_text(wanted_spaces(want)), &base};
@@ -174,6 +189,7 @@ OperandMatcher::Expectation OperandMatcher::element_expectation(const ptx::Opera
 
 std::string OperandMatcher::found(const ptx::Operand& operand) const {
   switch (operand.kind) {
+    case ptx::OperandKind::Element:
     case ptx::OperandKind::Name: {
       const NameInfo& info = names_.of(operand);
       if (info.kind == NameKind::Register)

@@ -39,7 +39,7 @@ bool OperandNames::resolve(const ptx::Instruction& instruction, isa::Opcode opco
 
 bool OperandNames::operand(const ptx::Operand& operand, bool branch, bool call) {
   if (operand.kind == ptx::OperandKind::Name) return branch ? label(operand) : name(operand, call);
-  bool declared = true;
+  bool declared = operand.kind != ptx::OperandKind::Element || name(operand, call);
   for (const ptx::Operand& child : context_.module.children(operand))
     declared &= this->operand(child, false, call);
   return declared;

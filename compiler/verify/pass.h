@@ -31,6 +31,9 @@ class Context {
   const ptx::Module& module;
   const Options& options;
   Target target;  // what the module is checked against; set by the target pass
+  // Some function has several results: all calls then pass registers as they are, whatever their
+  // width. Set by the declarations pass.
+  bool passes_registers = false;
 
   /// Reports `rule` at a place of the text, `width` columns wide, with the source line.
   Diag& report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "compiler/isa/target_name.h"
+#include "runtime/emulator/decode/spelled_out.h"
 #include "runtime/emulator/machine/multiprocessor.h"
 #include "runtime/emulator/module.h"
 #include "runtime/emulator/schedules/schedule.h"
@@ -72,6 +73,7 @@ class Engine : public detail::Engine {
       diags.report("unknown-target"_rule, tree.source->place(tree.target_offset),
                    fmt::format("unknown target {}", tree.targets.front()));
     if (!diags.ok()) return diags;
+    spell_out(tree);
     auto module = std::make_shared<Module>(machine_, std::move(tree), target->arch);
     if (Status status = module->place_variables(); !status) return status.diags();
     return std::shared_ptr<detail::EngineModule>(std::move(module));

@@ -368,5 +368,33 @@ TEST(EmulatorCalls, LabelsMayHaveTheNamesOfFunctions) {
                {.grid = {1}, .block = {32}}, 32, {}, declared + defined + alias));
 }
 
+// As the assembler has it once a function gives several results: registers of any width.
+TEST(EmulatorCalls, SeveralResultsMayBePredicates) {
+  const std::string functions =
+      ".func (.reg .u32 next, .reg .pred odd) several(.reg .u32 x, .reg .pred low)\n"
+      "{ .reg .u32 bit; add.u32 next, x, 1; and.b32 bit, x, 1; setp.ne.and.u32 odd, bit, 0, low; "
+      "ret; }\n";
+  const auto run = run_body(
+      "setp.lt.u32 q, r0, 16; call (r1, p), several, (r0, q); selp.u32 r2, 100, 200, p;"
+      "add.u32 r1, r1, r2; st.global.u32 [rd1], r1;",
+      {.grid = {1}, .block = {32}}, 1024, {}, functions);
+  ASSERT_TRUE(run.launched) << run.complaint;
+  EXPECT_TRUE(run.findings.empty());
+  for (std::uint32_t lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(run.out[lane], lane + 1 + (lane % 2 && lane < 16 ? 100 : 200)) << lane;
+}
+
+// Sums and elements are computed under the instruction's guard, for each lane.
+TEST(EmulatorOperands, AreComputedLaneByLane) {
+  const auto run = run_body(
+      ".shared .u32 t[64]; st.shared.u32 t[r0+1], r0+100; bar.warp.sync -1;"
+      "setp.lt.u32 p, r0+3, 8; mov.u32 r1, 7; @p ld.shared.u32 r1, t[r0+1];"
+      "@!p add.u32 r1, r1+1, r0+2; st.global.u32 [rd1], r1+1000;");
+  ASSERT_TRUE(run.launched) << run.complaint;
+  EXPECT_TRUE(run.findings.empty());
+  for (std::uint32_t lane = 0; lane < 32; ++lane)
+    EXPECT_EQ(run.out[lane], lane + 3 < 8 ? lane + 1100 : 1000 + 8 + lane + 2) << lane;
+}
+
 }  // namespace
 }  // namespace tartan

@@ -18,6 +18,11 @@ constexpr OperandRow prototype{.name = "prototype",
                                .accepts = a_label | a_variable,
                                .type = u64,
                                .spaces = in_global | in_const};
+constexpr OperandRow plain(OperandRow row) {
+  row.plain = true;
+  return row;
+}
+constexpr OperandRow branch_index = plain(src(u32, "index"));
 constexpr OperandRow stack_alignment{.name = "align",
                                      .accepts = an_integer,
                                      .type = u32,
@@ -39,7 +44,7 @@ constexpr Since stack{{7, 3}, 52};
 // clang-format off
 constexpr Signature rows[] = {
     {.opcode = Opcode::bra, .flags = "uni", .operands = {target}},
-    {.opcode = Opcode::brx_idx, .flags = "uni", .operands = {src(u32, "index"), table}, .since = {{6, 0}, 30}},
+    {.opcode = Opcode::brx_idx, .flags = "uni", .operands = {branch_index, table}, .since = {{6, 0}, 30}},
     {.opcode = Opcode::call, .flags = "uni", .operands = {callee}},
     {.opcode = Opcode::call, .flags = "uni", .operands = {callee, arguments}},
     {.opcode = Opcode::call, .flags = "uni", .operands = {results, callee}},

@@ -64,11 +64,16 @@ constexpr Need wide_type{.types = {Type::b128}, .since = {{8, 3}, 70}};
 constexpr Need wide_type_sys{
     .words = "sys", .types = {Type::b128}, .since = {{8, 4}, 70}, .together = true};
 
+constexpr OperandRow indexed(OperandRow row) {
+  row.indexed = true;
+  return row;
+}
 constexpr OperandRow source() {
-  OperandRow out = addr(as_qualified, "a");
+  OperandRow out = indexed(addr(as_qualified, "a"));
   out.whole = true;
   return out;
 }
+constexpr OperandRow place() { return indexed(target()); }
 // A source that may be uniform for all threads of the warp.
 constexpr OperandRow source_unified() {
   OperandRow out = source();
@@ -108,19 +113,19 @@ constexpr Signature rows[] = {
      .needs = {eviction, prefetching, prefetching_256, needs_cache_hint, wide_8, wide_4, wide_type}, .memory = {{.operand = 1, .access = Access::Read, .proxy = Proxy::Texture}}, .refuses = load_too_wide_for_global},
     {.opcode = Opcode::ldu, .types = {memory_types_128}, .any = {"v2 v4"}, .flags = "global", .operands = {loaded(), source_unified()}, .since = {{2, 0}, 20}, .needs = {wide_type}, .memory = {load}, .refuses = load_too_wide},
 
-    {.opcode = Opcode::st, .types = {memory_types_128}, .any = {"weak", store_caches | l1, l2, wide_vectors}, .flags = "global L2::cache_hint", .operands = {target(), stored(), cache_policy()},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .any = {"weak", store_caches | l1, l2, wide_vectors}, .flags = "global L2::cache_hint", .operands = {place(), stored(), cache_policy()},
      .needs = {needs_memory_model, eviction, needs_cache_hint, wide_8, wide_4, wide_type}, .memory = {store}, .refuses = too_wide_for_global},
-    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"local param param::func shared shared::cta shared::cluster"}, .any = {"weak", store_caches, wide_vectors}, .operands = {target(), stored()},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"local param param::func shared shared::cta shared::cluster"}, .any = {"weak", store_caches, wide_vectors}, .operands = {place(), stored()},
      .needs = {needs_memory_model, needs_shared_cta, needs_cluster, needs_param_kind, wide_type}, .memory = {store}, .refuses = too_wide},
-    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"volatile"}, .any = {l2, wide_vectors}, .flags = "global", .operands = {target(), stored()},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"volatile"}, .any = {l2, wide_vectors}, .flags = "global", .operands = {place(), stored()},
      .needs = {wide_8, wide_4, wide_type}, .memory = {store}, .refuses = too_wide_for_global},
-    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"volatile", shared}, .any = {wide_vectors}, .operands = {target(), stored()},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"volatile", shared}, .any = {wide_vectors}, .operands = {place(), stored()},
      .needs = {needs_shared_cta, needs_cluster, wide_type}, .memory = {store}, .refuses = too_wide},
-    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"relaxed release", scopes}, .any = {l1, l2, wide_vectors}, .flags = "global L2::cache_hint", .operands = {target(), stored(), cache_policy()}, .since = {{6, 0}, 70},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"relaxed release", scopes}, .any = {l1, l2, wide_vectors}, .flags = "global L2::cache_hint", .operands = {place(), stored(), cache_policy()}, .since = {{6, 0}, 70},
      .needs = {needs_cluster, eviction, needs_cache_hint, wide_8, wide_4, wide_type, wide_type_sys}, .memory = {store}, .refuses = too_wide_for_global},
-    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"relaxed release", scopes, shared}, .any = {wide_vectors}, .operands = {target(), stored()}, .since = {{6, 0}, 70},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"relaxed release", scopes, shared}, .any = {wide_vectors}, .operands = {place(), stored()}, .since = {{6, 0}, 70},
      .needs = {needs_shared_cta, needs_cluster, wide_type, wide_type_sys}, .memory = {store}, .refuses = too_wide},
-    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"mmio", "relaxed", "sys"}, .flags = "global", .operands = {target(), stored()}, .since = {{8, 2}, 70}, .needs = {wide_type_sys}, .memory = {store}},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"mmio", "relaxed", "sys"}, .flags = "global", .operands = {place(), stored()}, .since = {{8, 2}, 70}, .needs = {wide_type_sys}, .memory = {store}},
 };
 // clang-format on
 

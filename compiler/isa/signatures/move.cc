@@ -8,6 +8,7 @@ namespace {
 
 constexpr TypeSet scalars{Type::b16, Type::b32, Type::b64, Type::u16, Type::u32, Type::u64,
                           Type::s16, Type::s32, Type::s64, f32,       f64};
+constexpr TypeSet integers_32{Type::b16, Type::b32, Type::u16, Type::u32, Type::s16, Type::s32};
 constexpr OperandRow anything = also(a_special | a_variable | a_function, src());
 constexpr OperandRow mask = src(u32, "membermask");
 constexpr OperandRow shuffled{.accepts = a_register | a_pair,
@@ -20,10 +21,14 @@ constexpr OperandRow voter = also(a_negation, src(Type::pred));
 constexpr Since with_masks{{6, 0}, 30};
 
 constexpr OperandRow unpacked(int elements, OperandType type) {
-  return written(also(a_sink, vec(elements, type)));
+  return written(also(a_register | a_sink, vec(elements, type)));
+}
+// The elements of mov.v2 and mov.v4.
+constexpr OperandRow moved(int elements) {
+  return also(a_register | a_special | an_integer | a_float, vec(elements, OperandType(0)));
 }
 constexpr OperandRow packed(int elements, OperandType type) {
-  return also(an_integer | a_float, vec(elements, type));
+  return also(a_register | an_integer | a_float, vec(elements, type));
 }
 
 // clang-format off
@@ -33,22 +38,23 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::mov, .types = {bits_only}, .operands = {written(vec(1, OperandType(0))), anything}},
     {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {dst(), anything}, .since = {{8, 3}, 70}},
     {.opcode = Opcode::mov, .types = {Type::pred}, .operands = {dst(), also(a_special, voter)}},
-    {.opcode = Opcode::mov, .types = {TypeSet{b16, Type::u16, Type::s16, b32, Type::u32, Type::s32}}, .one = {"v4"}, .operands = {unpacked(4, OperandType(0)), also(a_special_vector | a_special, vec(4, OperandType(0)))}},
-    {.opcode = Opcode::mov, .types = {TypeSet{b32, Type::u32, Type::s32}}, .one = {"v2"}, .operands = {unpacked(2, OperandType(0)), also(a_special, vec(2, OperandType(0)))}},
+    {.opcode = Opcode::mov, .types = {integers_32}, .one = {"v4"}, .operands = {unpacked(4, OperandType(0)), also(a_special_vector, moved(4))}},
+    {.opcode = Opcode::mov, .types = {f32}, .one = {"v4"}, .operands = {unpacked(4, OperandType(0)), moved(4)}},
+    {.opcode = Opcode::mov, .types = {scalars}, .one = {"v2"}, .operands = {unpacked(2, OperandType(0)), moved(2)}},
     {.opcode = Opcode::mov, .types = {b16}, .operands = {dst(), packed(2, Type::b8)}},
-    {.opcode = Opcode::mov, .types = {b16}, .operands = {unpacked(2, Type::b8), src()}},
+    {.opcode = Opcode::mov, .types = {b16}, .operands = {unpacked(2, Type::b8), anything}},
     {.opcode = Opcode::mov, .types = {b32}, .operands = {dst(), packed(2, b16)}},
-    {.opcode = Opcode::mov, .types = {b32}, .operands = {unpacked(2, b16), src()}},
+    {.opcode = Opcode::mov, .types = {b32}, .operands = {unpacked(2, b16), anything}},
     {.opcode = Opcode::mov, .types = {b32}, .operands = {dst(), packed(4, Type::b8)}},
-    {.opcode = Opcode::mov, .types = {b32}, .operands = {unpacked(4, Type::b8), src()}},
+    {.opcode = Opcode::mov, .types = {b32}, .operands = {unpacked(4, Type::b8), anything}},
     {.opcode = Opcode::mov, .types = {b64}, .operands = {dst(), packed(2, b32)}},
-    {.opcode = Opcode::mov, .types = {b64}, .operands = {unpacked(2, b32), src()}},
+    {.opcode = Opcode::mov, .types = {b64}, .operands = {unpacked(2, b32), anything}},
     {.opcode = Opcode::mov, .types = {b64}, .operands = {dst(), packed(4, b16)}},
-    {.opcode = Opcode::mov, .types = {b64}, .operands = {unpacked(4, b16), src()}},
+    {.opcode = Opcode::mov, .types = {b64}, .operands = {unpacked(4, b16), anything}},
     {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {dst(), packed(2, b64)}, .since = {{8, 3}, 70}},
-    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {unpacked(2, b64), src()}, .since = {{8, 3}, 70}},
+    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {unpacked(2, b64), anything}, .since = {{8, 3}, 70}},
     {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {dst(), packed(4, b32)}, .since = {{8, 3}, 70}},
-    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {unpacked(4, b32), src()}, .since = {{8, 3}, 70}},
+    {.opcode = Opcode::mov, .types = {Type::b128}, .operands = {unpacked(4, b32), anything}, .since = {{8, 3}, 70}},
     {.opcode = Opcode::shfl, .types = {b32}, .one = {"up down bfly idx", "sync"}, .operands = {shuffled, src(), src(), src(), mask}, .since = with_masks},
     {.opcode = Opcode::shfl, .types = {b32}, .one = {"up down bfly idx"}, .operands = {shuffled, src(), src(), src()}, .since = {.ptx = {3, 0}, .sm = 30, .last_sm = 62}},
     {.opcode = Opcode::shfl, .types = {b32}, .one = {"up down bfly idx"}, .operands = {shuffled, src(), src(), src()}, .since = {.ptx = {3, 0}, .sm = 70, .last = {6, 3}}},

@@ -24,12 +24,18 @@ constexpr OperandRow columns() {
           .high = 512,
           .step = 0};
 }
-constexpr OperandRow loaded() {
-  OperandRow out = written(vec(as_repeated, OperandType(0), "r"));
+constexpr OperandRow loaded(OperandType type = OperandType(0)) {
+  OperandRow out = written(vec(as_repeated, type, "r"));
   out.accepts = a_vector;
   return out;
 }
-constexpr OperandRow stored() { return vec(as_repeated, OperandType(0), "r"); }
+// The assembler takes 32 bits of any type, braces too.
+constexpr OperandRow reduced_value() { return also(a_register, written(vec(1, b32, "reduced"))); }
+constexpr OperandRow stored() {
+  OperandRow out = also(an_integer | a_float, vec(as_repeated, OperandType(0), "r"));
+  out.registered = true;
+  return out;
+}
 constexpr OperandRow half() {
   return {.name = "half_split_offset", .accepts = an_integer, .type = Type::s32};
 }
@@ -261,9 +267,8 @@ constexpr Rows all_rows() {
     for (const bool is_float : {false, true}) {
       row.types = {is_float ? TypeSet(f32) : TypeSet{Type::u32, Type::s32}};
       row.flags = is_float ? QualifierSet("abs NaN") : QualifierSet();
-      if (is_split)
-        with_operands(row, {loaded(), dst(OperandType(0), "reduced"), tensor(), half()}, {reduced});
-      else with_operands(row, {loaded(), dst(OperandType(0), "reduced"), tensor()}, {reduced});
+      if (is_split) with_operands(row, {loaded(b32), reduced_value(), tensor(), half()}, {reduced});
+      else with_operands(row, {loaded(b32), reduced_value(), tensor()}, {reduced});
     }
   }
 

@@ -182,7 +182,10 @@ struct OperandRow {
   Selector selector = Selector::None;     // a_register
   bool selects = false;                   // the selector is required
   bool unified = false;                   // an_address: .unified may follow
-  bool whole = false;  // an_address: not half of one in global memory; written ones never are
+  bool indexed = false;     // an_address: an element of an array, t[4], may stand in its place
+  bool registered = false;  // a_vector: not of constants alone
+  bool plain = false;       // a_register: no constant may be added to it, as in %r1+4
+  bool whole = false;       // an_address: not half of one in global memory; written ones never are
   bool at_most_next = false;  // an_integer of 32 bits: not above the next operand, if that is one
   bool ranged = false;        // an_integer: low to high; a_float: above low, to high
   std::int64_t low = 0, high = 0;

@@ -43,6 +43,7 @@ enum class OperandKind : std::uint8_t {
   Negative,  // -r: one child (vmad)
   List,      // (a, b): the parameter lists of call
   String,    // "text", of directives
+  Element,   // t[4], t[r], t[r+1]: one child, the index; `text` the array's name
 };
 
 /// An operand. Vectors, addresses, pairs and lists have children.

@@ -266,6 +266,12 @@ void ClusterDefinedness::shuffle(Warp& warp, const Op& op, const std::uint32_t (
   settle(warp);
 }
 
+namespace {
+Type type_of_width(int width) {
+  return width == 1 ? Type::pred : width == 64 ? Type::b64 : Type::b32;
+}
+}  // namespace
+
 void ClusterDefinedness::copy_register(Warp& warp, std::uint32_t to, std::uint32_t from,
                                        int width) {
   RegisterShadow& bits = shadow(warp);
@@ -273,8 +279,7 @@ void ClusterDefinedness::copy_register(Warp& warp, std::uint32_t to, std::uint32
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
     bits.set(to, width, lane, bits.get(from, width, lane));
-    bits.origin(to, width, lane) =
-        origin(warp, {.slot = from, .type = width == 64 ? Type::b64 : Type::b32}, lane);
+    bits.origin(to, width, lane) = origin(warp, {.slot = from, .type = type_of_width(width)}, lane);
   }
   bits.settle(to, width);
   settle(warp);

@@ -94,6 +94,11 @@ void register_to_register(Warp& warp, const Op& op) {
     warp.block->cluster().definedness()->copy_register(warp, op.d, op.a, 8 * sizeof(R));
 }
 
+void copy_predicate(Warp& warp, const Op& op) {
+  set_predicate(warp, op.d, predicate(warp, op.a));
+  if (warp.undefined) warp.block->cluster().definedness()->copy_register(warp, op.d, op.a, 1);
+}
+
 // ---- Targets of indirect calls.
 
 // p = the instruction's guard and the lane's target is op.value. op.c, op.flags: the guard.
@@ -124,6 +129,7 @@ struct ValueLocation {
   bool in_register = false;
   std::uint32_t at = 0;    // slot, or bytes behind the base
   std::uint32_t base = 0;  // slot, 32 bits
+  bool is_predicate = false;
 };
 
 ValueLocation location_of(Decoder& d, const Symbol& symbol) {
@@ -138,11 +144,24 @@ ValueLocation location_of(Decoder& d, const ptx::Operand& operand, std::uint64_t
   if (operand.kind == ptx::OperandKind::Name && !d.register_of(operand))
     if (const auto symbol = d.symbol(operand.text); symbol && symbol->window == Window::local)
       return location_of(d, *symbol);
-  const Type type = bytes == 8 ? Type::b64 : Type::b32;
-  return {true, is_result ? d.destination(operand, type) : d.source(operand, type)};
+  const auto named = d.register_of(operand);
+  const bool is_predicate = named && named->type == Type::pred;
+  const Type type = is_predicate ? Type::pred : bytes == 8 ? Type::b64 : Type::b32;
+  return {.in_register = true,
+          .at = is_result ? d.destination(operand, type) : d.source(operand, type),
+          .is_predicate = is_predicate};
+}
+
+void emit_predicate(Decoder& d, ValueLocation to, ValueLocation from) {
+  if (!to.in_register || !from.in_register)
+    return d.unsupported("a predicate that a recursive function takes or gives");
+  Op& op = d.emit(copy_predicate);
+  op.d = to.at;
+  op.a = from.at;
 }
 
 void emit_copy(Decoder& d, ValueLocation to, ValueLocation from, std::uint64_t bytes) {
+  if (to.is_predicate || from.is_predicate) return emit_predicate(d, to, from);
   const bool wide = bytes == 8;
   Handler handler = copy_local;
   if (to.in_register && from.in_register)

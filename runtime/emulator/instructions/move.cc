@@ -7,6 +7,7 @@
 #include <bit>
 #include <chrono>
 
+#include "compiler/isa/special_registers.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -83,11 +84,58 @@ void emit_move(Decoder& d, Handler handler, std::uint32_t to, std::uint32_t from
   op.value = value;
 }
 
+// Registers that change while a warp runs: 0 the steps of the warp, 1 the host's nanoseconds.
+template <typename R>
+void read_clock(Warp& warp, const Op& op) {
+  std::uint64_t now = warp.steps;
+  if (op.flags & 1)
+    now = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                         std::chrono::system_clock::now().time_since_epoch())
+                                         .count());
+  now >>= op.value;
+  auto* d = lanes<R>(warp, op.d);
+  each_lane(warp.mask, [=](int i) { d[i] = static_cast<R>(now); });
+}
+
+struct ClockRow {
+  isa::SpecialRegister which;
+  std::uint8_t flags;
+  std::uint8_t shift;
+};
+constexpr ClockRow clocks[] = {
+    {isa::SpecialRegister::clock, 0, 0},          {isa::SpecialRegister::clock64, 0, 0},
+    {isa::SpecialRegister::clock_hi, 0, 32},      {isa::SpecialRegister::globaltimer, 1, 0},
+    {isa::SpecialRegister::globaltimer_lo, 1, 0}, {isa::SpecialRegister::globaltimer_hi, 1, 32}};
+
+const ClockRow* find_clock(const ptx::Operand& operand) {
+  if (operand.kind != ptx::OperandKind::Name) return nullptr;
+  const isa::SpecialRegisterRow* const found = isa::find_special_register(operand.text);
+  const auto* row = std::ranges::find_if(
+      clocks, [&](const ClockRow& each) { return found && found->first == each.which; });
+  return row == std::end(clocks) ? nullptr : row;
+}
+
+void emit_clock(Decoder& d, const ClockRow& row, Type type, std::uint32_t to) {
+  Op& op = d.emit(bits(type) == 64 ? read_clock<std::uint64_t> : read_clock<std::uint32_t>);
+  op.d = to;
+  op.flags = row.flags;
+  op.value = row.shift;
+}
+
+// The source of a mov, a clock too.
+std::uint32_t moved_source(Decoder& d, Type type) {
+  const ClockRow* const clock = find_clock(d.operand(1));
+  if (!clock) return d.source(1, type);
+  const std::uint32_t to = d.scratch(bits(type));
+  emit_clock(d, *clock, type, to);
+  return to;
+}
+
 // mov.b64 {lo, hi}, x;
 void decode_unpack(Decoder& d, Type type) {
   const auto parts = d.children(d.operand(0));
   const int width = bits(type) / static_cast<int>(parts.size());
-  const std::uint32_t from = d.source(1, type);
+  const std::uint32_t from = moved_source(d, type);
   for (std::size_t i = 0; i < parts.size() && !d.failed(); ++i) {
     if (parts[i].kind == ptx::OperandKind::Name && parts[i].text == "_") continue;
     const std::uint32_t to = d.destination(parts[i], plain(width));
@@ -128,52 +176,30 @@ void decode_pack(Decoder& d, Type type) {
   emit_move(d, move_handler(type), to, whole);
 }
 
-// Registers that change while a warp runs: 0 the steps of the warp, 1 the host's nanoseconds.
-template <typename R>
-void read_clock(Warp& warp, const Op& op) {
-  std::uint64_t now = warp.steps;
-  if (op.flags & 1)
-    now = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                         std::chrono::system_clock::now().time_since_epoch())
-                                         .count());
-  now >>= op.value;
-  auto* d = lanes<R>(warp, op.d);
-  each_lane(warp.mask, [=](int i) { d[i] = static_cast<R>(now); });
-}
-
-struct ClockRow {
-  isa::SpecialRegister which;
-  std::uint8_t flags;
-  std::uint8_t shift;
-};
-constexpr ClockRow clocks[] = {
-    {isa::SpecialRegister::clock, 0, 0},          {isa::SpecialRegister::clock64, 0, 0},
-    {isa::SpecialRegister::clock_hi, 0, 32},      {isa::SpecialRegister::globaltimer, 1, 0},
-    {isa::SpecialRegister::globaltimer_lo, 1, 0}, {isa::SpecialRegister::globaltimer_hi, 1, 32}};
-
-bool decode_clock(Decoder& d, Type type) {
-  const isa::SpecialRegisterRow* const found = isa::find_special_register(d.operand(1).text);
-  for (const ClockRow& row : clocks) {
-    if (!found || found->first != row.which) continue;
-    const std::uint32_t to = d.destination(0, type);
-    Op& op = d.emit(bits(type) == 64 ? read_clock<std::uint64_t> : read_clock<std::uint32_t>);
-    op.d = to;
-    op.flags = row.flags;
-    op.value = row.shift;
-    return true;
-  }
-  return false;
+// {c, d}, or %tid as a whole, whose fourth element is zero.
+std::vector<std::uint32_t> vector_sources(Decoder& d, Type type) {
+  std::vector<std::uint32_t> out;
+  const ptx::Operand& from = d.operand(1);
+  for (const ptx::Operand& element : d.children(from)) out.push_back(d.source(element, type));
+  const isa::SpecialRegisterRow* special =
+      from.kind == ptx::OperandKind::Name ? isa::find_special_register(from.text) : nullptr;
+  if (!special || !special->vector) return out;
+  for (int i = 0; i < 3; ++i)
+    out.push_back(
+        d.special(static_cast<isa::SpecialRegister>(static_cast<int>(special->first) + i), 32));
+  out.push_back(d.constant(0, 32));
+  return out;
 }
 
 // mov.v2.b32 {a, b}, {c, d}; through registers of their own, as a and b may be among c and d.
 void decode_vector_move(Decoder& d, Type type, std::size_t count) {
-  const auto to = d.children(d.operand(0)), from = d.children(d.operand(1));
+  const auto to = d.children(d.operand(0));
+  const std::vector<std::uint32_t> from = vector_sources(d, type);
   if (to.size() != count || from.size() != count)
     return d.error("register-count"_rule,
                    fmt::format("{} requires vectors of {} registers", d.spelling.text(), count));
   std::vector<std::uint32_t> between;
-  for (const ptx::Operand& element : from) {
-    const std::uint32_t source = d.source(element, type);
+  for (const std::uint32_t source : from) {
     between.push_back(d.scratch(std::max(bits(type), 32)));
     emit_move(d, move_handler(type), between.back(), source);
   }
@@ -194,8 +220,10 @@ void decode_mov(Decoder& d) {
   };
   if (to_vector) return fits(d.operand(0)) ? decode_unpack(d, type) : d.unsupported();
   if (from_vector) return fits(d.operand(1)) ? decode_pack(d, type) : d.unsupported();
-  if (d.operand(1).kind == ptx::OperandKind::Name && decode_clock(d, type)) return;
-  const std::uint32_t to = d.destination(0, type), from = d.source(1, type);
+  const std::uint32_t to = d.destination(0, type);
+  if (const ClockRow* const clock = find_clock(d.operand(1)))
+    return emit_clock(d, *clock, type, to);
+  const std::uint32_t from = d.source(1, type);
   emit_move(d, move_handler(type), to, from);
 }
 
