@@ -90,4 +90,32 @@ bool takes_address(const FunctionNames& names, const Function& function) {
   });
 }
 
+const Callees& Reach::callees(const Function& function) {
+  const auto [at, is_new] = callees_.try_emplace(&function);
+  Callees& out = at->second;
+  if (!is_new) return out;
+  out = callees_of(names_, function);
+  out.indirect |= and_addresses_ && takes_address(names_, function);
+  return out;
+}
+
+std::vector<const Function*> Reach::from(const Function& start) {
+  std::vector<const Function*> out{&start};
+  std::unordered_set<const Function*> known{&start};
+  bool all_taken = false;
+  const auto add = [&](const std::vector<const Function*>& functions) {
+    for (const Function* each : functions)
+      if (known.insert(each).second) out.push_back(each);
+  };
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const Callees& called = callees(*out[i]);
+    add(called.named);
+    if (!called.indirect || all_taken) continue;
+    if (!taken_) taken_ = address_taken(names_);
+    add(*taken_);
+    all_taken = true;
+  }
+  return out;
+}
+
 }  // namespace tartan::inline TARTAN_ABI::ptx

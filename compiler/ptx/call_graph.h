@@ -2,6 +2,7 @@
 // compiler/ptx/call_graph.h - the calls in a module, and the functions whose address is taken.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -35,5 +36,23 @@ Callees callees_of(const FunctionNames& names, const Function& function);
 std::vector<const Function*> address_taken(const FunctionNames& names);
 /// Whether an instruction of `function` takes the address of a function.
 bool takes_address(const FunctionNames& names, const Function& function);
+
+/// All that a function may call, for many functions: what each of them calls is looked up once.
+class Reach {
+ public:
+  /// `and_addresses`: who takes the address of a function may call every one whose address is
+  /// taken, as the assembler has it for tensor memory.
+  Reach(const Module& module, bool and_addresses) : names_(module), and_addresses_(and_addresses) {}
+  /// `start`, and what it may call.
+  std::vector<const Function*> from(const Function& start);
+
+ private:
+  const Callees& callees(const Function& function);
+
+  const FunctionNames names_;
+  const bool and_addresses_;
+  std::unordered_map<const Function*, Callees> callees_;
+  std::optional<std::vector<const Function*>> taken_;
+};
 
 }  // namespace tartan::inline TARTAN_ABI::ptx

@@ -206,8 +206,7 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
              register_fits(info.type, wanted) && (!operand.value || sum_fits(info.type, wanted));
     case NameKind::Special: return special_fits(operand, wanted);
     case NameKind::Variable:
-      return operand.text == base_name(operand.text) &&
-             !is_half(operand, info, wanted.type) &&
+      return operand.text == base_name(operand.text) && !is_half(operand, info, wanted.type) &&
              (accepts & isa::a_variable || (operand.value && takes_sum(wanted.row))) &&
              variable_fits(info, wanted);
     case NameKind::Function:

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -55,7 +56,7 @@ bool is_static(const Variable& variable) {
 class SharedChecker {
  public:
   SharedChecker(Context& context, const ArchRow& row)
-      : context_(context), module_(context.module), names_(context.module), row_(row) {}
+      : context_(context), module_(context.module), reach_(context.module, false), row_(row) {}
 
   void run() {
     std::uint64_t all = 0;
@@ -72,7 +73,9 @@ class SharedChecker {
   void file_scope(const Variable& variable) {
     if (variable.space != StateSpace::shared) return;
     if (is_dynamic(variable)) dynamic_ = std::max(dynamic_, alignment(variable));
-    else if (is_static(variable)) file_scope_.push_back(&variable);
+    if (!is_static(variable)) return;
+    file_scope_.push_back(&variable);
+    by_name_.try_emplace(variable.name, &variable);
   }
 
   void kernel(const Function& kernel) {
@@ -102,22 +105,16 @@ class SharedChecker {
 
   // In the assembler's order: variables of bodies, then those at file scope.
   std::uint64_t static_bytes(const Function& kernel) {
-    used_.clear();
     std::uint64_t end = 0;
-    for (const Function* function : reachable(kernel)) {
-      NameSet local;
-      for (const ptx::Statement& each : function->statements) {
-        if (each.kind == ptx::StatementKind::Registers)
-          local.insert(module_.registers[each.index].name);
-        if (each.kind != ptx::StatementKind::Variable) continue;
-        const Variable& variable = module_.variables[each.index];
-        local.insert(variable.name);
-        if (is_static(variable)) place(variable, end);
-      }
-      uses(*function, local);
+    std::unordered_set<const Variable*> used;
+    for (const Function* function : reach_.from(kernel)) {
+      const Use& use = use_of(*function);
+      for (const Variable* each : use.own) place(*each, end);
+      used.insert(use.of_file.begin(), use.of_file.end());
     }
+    if (used.empty()) return end;
     for (const Variable* each : file_scope_)
-      if (used_.contains(each->name)) place(*each, end);
+      if (used.contains(each)) place(*each, end);
     return end;
   }
 
@@ -125,46 +122,45 @@ class SharedChecker {
     end = std::min(rounded(end, alignment(variable)) + size(variable), far_too_much);
   }
 
-  // The kernel, and what it may call, the kernel first.
-  std::vector<const Function*> reachable(const Function& kernel) {
-    std::vector<const Function*> out{&kernel};
-    std::unordered_set<const Function*> known{&kernel};
-    const auto add = [&](const std::vector<const Function*>& functions) {
-      for (const Function* each : functions)
-        if (known.insert(each).second) out.push_back(each);
-    };
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const ptx::Callees callees = ptx::callees_of(names_, *out[i]);
-      add(callees.named);
-      if (!callees.indirect) continue;
-      if (!addressed_) addressed_ = ptx::address_taken(names_);
-      add(*addressed_);
-    }
-    return out;
-  }
+  // The static variables of a function: its own, and those at file scope that it names.
+  struct Use {
+    std::vector<const Variable*> own, of_file;
+  };
 
-  // The names in a function's operands that are not its own.
-  void uses(const Function& function, const NameSet& local) {
+  const Use& use_of(const Function& function) {
+    const auto [at, is_new] = uses_.try_emplace(&function);
+    if (!is_new) return at->second;
+    NameSet known;  // what is its own, or is listed
+    for (const ptx::Statement& each : function.statements) {
+      if (each.kind == ptx::StatementKind::Registers)
+        known.insert(module_.registers[each.index].name);
+      if (each.kind != ptx::StatementKind::Variable) continue;
+      const Variable& variable = module_.variables[each.index];
+      known.insert(variable.name);
+      if (is_static(variable)) at->second.own.push_back(&variable);
+    }
     for (const ptx::Statement& each : function.statements)
       if (each.kind == ptx::StatementKind::Instruction)
         for (const Operand& operand : module_.operands_of(module_.instructions[each.index]))
-          uses(operand, local);
+          add_uses(operand, known, at->second.of_file);
+    return at->second;
   }
 
-  void uses(const Operand& operand, const NameSet& local) {
-    for (const Operand& child : module_.children(operand)) uses(child, local);
-    if (operand.kind == ptx::OperandKind::Name && !local.contains(operand.text))
-      used_.insert(operand.text);
+  void add_uses(const Operand& operand, NameSet& known, std::vector<const Variable*>& to) {
+    for (const Operand& child : module_.children(operand)) add_uses(child, known, to);
+    if (operand.kind != ptx::OperandKind::Name && operand.kind != ptx::OperandKind::Element) return;
+    const auto found = by_name_.find(operand.text);
+    if (found != by_name_.end() && known.insert(operand.text).second) to.push_back(found->second);
   }
 
   Context& context_;
   const ptx::Module& module_;
-  const ptx::FunctionNames names_;
+  ptx::Reach reach_;
   const ArchRow& row_;
   std::vector<const Variable*> file_scope_;
   std::uint64_t dynamic_ = 1;  // the alignment of dynamic shared memory, which follows
-  std::optional<std::vector<const Function*>> addressed_;
-  NameSet used_;
+  std::unordered_map<std::string_view, const Variable*> by_name_;
+  std::unordered_map<const Function*, Use> uses_;
 };
 
 }  // namespace

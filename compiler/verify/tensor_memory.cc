@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/ptx/call_graph.h"
 #include "compiler/verify/pass.h"
@@ -39,11 +38,10 @@ Groups groups_of(const ptx::Module& module, const ptx::Function& function) {
   return groups;
 }
 
-/// The groups of a function and of all that it may call. As in the assembler, a function that takes
-/// the address of another may call all functions whose address is taken.
-class Reach {
+/// The groups of a function and of all that it may call.
+class GroupsOfCalls {
  public:
-  explicit Reach(const ptx::Module& module) : names_(module) {
+  explicit GroupsOfCalls(const ptx::Module& module) : reach_(module, true) {
     for (const ptx::Function& function : module.functions)
       all_.add(own_[&function] = groups_of(module, function));
   }
@@ -51,36 +49,22 @@ class Reach {
   bool needed() const { return all_.both(); }
 
   Groups from(const ptx::Function& start) {
-    if (taken_.empty()) taken_ = ptx::address_taken(names_);
     Groups groups;
-    std::vector<const ptx::Function*> open{&start};
-    std::unordered_set<const ptx::Function*> known{&start};
-    while (!open.empty()) {
-      const ptx::Function& function = *open.back();
-      open.pop_back();
-      groups.add(own_.at(&function));
-      const ptx::Callees callees = ptx::callees_of(names_, function);
-      for (const ptx::Function* callee : callees.named)
-        if (known.insert(callee).second) open.push_back(callee);
-      if (!callees.indirect && !ptx::takes_address(names_, function)) continue;
-      for (const ptx::Function* callee : taken_)
-        if (known.insert(callee).second) open.push_back(callee);
-    }
+    for (const ptx::Function* function : reach_.from(start)) groups.add(own_.at(function));
     return groups;
   }
 
  private:
-  ptx::FunctionNames names_;
+  ptx::Reach reach_;
   std::unordered_map<const ptx::Function*, Groups> own_;
   Groups all_;
-  std::vector<const ptx::Function*> taken_;
 };
 
 }  // namespace
 
 void check_tensor_memory_groups(Context& context) {
   const ptx::Module& module = context.module;
-  Reach reach(module);
+  GroupsOfCalls reach(module);
   if (!reach.needed()) return;
   std::unordered_set<const ptx::Instruction*> reported;
   for (const ptx::Function& function : module.functions) {

@@ -10,6 +10,7 @@
 
 #include "runtime/emulator/races/equal_stores.h"
 #include "runtime/emulator/schedules/schedule.h"
+#include "tartan/runtime/device.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
 
