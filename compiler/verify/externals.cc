@@ -78,9 +78,7 @@ class ExternalCalls {
       : context_(context), module_(context.module), view_(view) {}
 
   void run() {
-    for (const ptx::Function& each : module_.functions)
-      if (is_unresolved(module_, each)) unresolved_.insert(each.name);
-    if (unresolved_.empty()) return;
+    if (context_.undefined_functions.empty()) return;
     view_.scopes.restart();
     for (const ptx::Statement& statement : view_.function.statements) {
       view_.scopes.enter(statement);
@@ -92,10 +90,11 @@ class ExternalCalls {
 
  private:
   void operand(const Operand& operand) {
-    if (operand.kind != ptx::OperandKind::Name || !unresolved_.contains(operand.text) ||
-        view_.scopes.find(operand.text).kind != NameKind::Function)
+    if (operand.kind != ptx::OperandKind::Name ||
+        !context_.undefined_functions.contains(operand.text) ||
+        view_.scopes.find(operand.text).kind != NameKind::Function ||
+        !reported_.insert(operand.text).second)
       return;
-    unresolved_.erase(operand.text);  // reported once
     context_.report("undefined-extern"_rule, operand.text,
                     fmt::format(".extern function {} is not defined in this module, which a driver "
                                 "therefore does not load alone",
@@ -105,12 +104,16 @@ class ExternalCalls {
   Context& context_;
   const ptx::Module& module_;
   const FunctionView& view_;
-  NameSet unresolved_;
+  NameSet reported_;
 };
 
 }  // namespace
 
-void check_externals(Context& context) { ExternalVariables(context).run(); }
+void check_externals(Context& context) {
+  for (const ptx::Function& each : context.module.functions)
+    if (is_unresolved(context.module, each)) context.undefined_functions.insert(each.name);
+  ExternalVariables(context).run();
+}
 
 void check_external_calls(Context& context, const FunctionView& view) {
   ExternalCalls(context, view).run();

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/support/names.h"
 #include "compiler/verify/definitions.h"
 #include "compiler/verify/reading.h"
 #include "compiler/verify/scopes.h"
@@ -34,6 +35,8 @@ class Context {
   // Some function has several results: all calls then pass registers as they are, whatever their
   // width. Set by the declarations pass.
   bool passes_registers = false;
+  // .extern functions that the module does not define. Set by the pass over externals.
+  NameSet undefined_functions;
 
   /// Reports `rule` at a place of the text, `width` columns wide, with the source line.
   Diag& report(const Rule& rule, std::uint32_t offset, std::size_t width, std::string message);

@@ -299,7 +299,7 @@ TEST_F(ExploreCommand, TextIsNeverMarkup) {
   write("evil.ptx",
         ".version 8.0\n.target sm_80\n.address_size 64\n// </script><script>alert(1)"
         "</script> <!-- \xff\xfe {{script}}\n.visible .entry k() { ret; }\n");
-  const std::string text = page(path("evil.ptx"));
+  const std::string text = page(path("evil.ptx"), 2);  // which is not ASCII
   EXPECT_EQ(count(text, "</script>"), 2u);
   EXPECT_EQ(text.find("<script>alert"), std::string::npos);
   EXPECT_NE(model_of(text)["ptx"]["text"].get<std::string>().find("</script><script>alert(1)"),

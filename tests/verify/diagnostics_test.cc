@@ -54,12 +54,12 @@ TEST(Diagnostics, TextIsPrintable) {
 }
 
 TEST(Diagnostics, CaretStandsUnderTheEscapedPlace) {
-  const auto lines = [](const std::string& before) {
+  const auto lines = [](const std::string& before, std::size_t mistakes = 1) {
     const Diags diags =
         check(".version 8.4\n.target sm_90a\n.visible .entry k() {.reg .b32 %r<2>;\n" + before +
               "mov.u32 %r1, %long;\nret; }");
-    EXPECT_EQ(diags.size(), 1u) << diags.text();
-    const std::string text = to_text(diags[0], false);
+    EXPECT_EQ(diags.size(), mistakes) << diags.text();
+    const std::string text = to_text(diags[mistakes - 1], false);
     const std::size_t source = text.find('\n') + 1, caret = text.find('\n', source) + 1;
     const std::string shown = text.substr(source, caret - source - 1), mark = text.substr(caret);
     std::size_t column = 0;  // of characters, as a terminal counts them
@@ -71,7 +71,7 @@ TEST(Diagnostics, CaretStandsUnderTheEscapedPlace) {
   };
   EXPECT_EQ(lines("\t"), "\tmov.u32 %r1, %long;");
   EXPECT_EQ(lines("/* \x1b\x07 */ "), "/* \\x1b\\x07 */ mov.u32 %r1, %long;");
-  lines("/* gr\xc3\xbc\xc3\x9f \xe2\x82\xac */ ");
+  lines("/* gr\xc3\xbc\xc3\x9f \xe2\x82\xac */ ", 2);  // which is no ASCII
 }
 
 // ---- Limits.
