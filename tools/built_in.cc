@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "compiler/isa/nearest_arch.h"
+#include "compiler/isa/target_hint.h"
 
 namespace tartan::tools {
 namespace {
@@ -16,12 +16,17 @@ using builtins::BuiltinKernel;
 using builtins::Described;
 using kernels::Gpu;
 
+// A GPU's name belongs to another option.
+std::string gpu_hint(const std::string& target) {
+  return Gpu::find(target) ? fmt::format("; say --gpu {}", target) : "";
+}
+
 // What to compile for: --target, else that of --gpu, else sm_80.
 Result<Gpu> read_gpu(const BuiltInWords& words) {
   auto target = Target::parse(words.target);
   if (!target && !words.target.empty())
-    return {"usage"_rule, fmt::format("--target {}: unknown target; the nearest is {}",
-                                      words.target, nearest_arch(words.target).text())};
+    return {"usage"_rule, fmt::format("--target {}: unknown target{}{}", words.target,
+                                      target_hint(words.target), gpu_hint(words.target))};
   const auto gpu = words.kernels.gpu(target);
   if (!gpu || words.ptx.empty()) return gpu;
   const auto version = Version::parse(words.ptx);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-#include "compiler/isa/nearest_arch.h"
+#include "compiler/isa/target_hint.h"
 #include "compiler/support/sarif.h"
 #include "tartan/verify/verify.h"
 #include "tartan/version.h"
@@ -34,8 +34,8 @@ Result<verify::Options> options(const CheckWords& words) {
   if (std::ranges::count(words.files, "-") > 1)
     return {"usage"_rule, "check: '-' given twice; standard input can be read only once"};
   if (!words.target.empty() && !(out.arch = Arch::parse(words.target)))
-    return {"usage"_rule, fmt::format("--target {}: unknown target; the nearest is {}",
-                                      words.target, nearest_arch(words.target).text())};
+    return {"usage"_rule,
+            fmt::format("--target {}: unknown target{}", words.target, target_hint(words.target))};
   if (!words.ptx.empty() && !(out.ptx = Version::parse(words.ptx)))
     return {"usage"_rule, fmt::format("--ptx {}: expected a version such as 8.4", words.ptx)};
   if (out.ptx && !out.ptx->exists())

@@ -53,7 +53,7 @@ std::string unexpected(const CLI::App& app, const CLI::App* command) {
   if (command)
     for (const std::string_view each : option_names(*command)) known.push_back(each);
   const std::string_view bare = std::string_view(name).substr(name.starts_with("--") ? 2 : 1);
-  return fmt::format("unknown option {}; the nearest is --{}", name, nearest_word(bare, known));
+  return fmt::format("unknown option {}{}", name, nearest_hint(bare, known, "--"));
 }
 
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
@@ -72,6 +72,16 @@ int refuse(const CLI::App* command, const std::string& message, bool json) {
   return exit_usage;
 }
 
+bool asks_help(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "help"; }
+
+// `tartan help check` is `tartan check --help`.
+void parse(CLI::App& app, int argc, char** argv) {
+  if (!asks_help(argc, argv)) return app.parse(argc, argv);
+  std::vector<std::string> words{"--help"};  // the last word first
+  if (argc > 2) words.emplace_back(argv[2]);
+  app.parse(std::move(words));
+}
+
 // The first argument, if it should be a command and is not.
 std::string unknown_command(CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
@@ -82,8 +92,10 @@ std::string unknown_command(CLI::App& app, int argc, char** argv) {
     names.push_back(each->get_name());
   }
   known.assign(names.begin(), names.end());
-  return fmt::format("unknown command {}: expected one of {}; the nearest is {}", argv[1],
-                     fmt::join(names, ", "), nearest_word(argv[1], known));
+  for (const std::string_view option : option_names(app))  // version
+    if (argv[1] == option) return fmt::format("unknown command {0}; the option is --{0}", option);
+  return fmt::format("unknown command {}: expected one of {}{}", argv[1], fmt::join(names, ", "),
+                     nearest_hint(argv[1], known));
 }
 
 }  // namespace
@@ -96,11 +108,14 @@ std::string given_beside(const CLI::App& command, const std::string& option) {
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
   const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
-  if (const std::string wrong = unknown_command(app, argc, argv); !wrong.empty())
+  const bool help = asks_help(argc, argv);  // of a command, perhaps
+  if (const std::string wrong =
+          help ? unknown_command(app, argc - 1, argv + 1) : unknown_command(app, argc, argv);
+      !wrong.empty())
     return refuse(nullptr, wrong, json);
   refuse_empty_values(app);
   try {
-    app.parse(argc, argv);
+    parse(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help, --version
       app.exit(error);

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "compiler/isa/nearest_arch.h"
+#include "compiler/isa/target_hint.h"
 #include "compiler/support/nearest.h"
 #include "tartan/isa/instruction.h"
 #include "tartan/isa/spelling.h"
@@ -92,9 +92,9 @@ int opcode_command(const IsaWords& asked, const std::optional<Arch>& arch) {
 int unknown_name(const IsaWords& asked, std::vector<std::string_view> known) {
   for (int i = 1; i < static_cast<int>(isa::Opcode::count); ++i)
     known.push_back(isa::name(static_cast<isa::Opcode>(i)));
-  return usage_error(fmt::format("unknown instruction {}; the nearest is {}", asked.name,
-                                 nearest_word(asked.name, known)),
-                     asked.json);
+  return usage_error(
+      fmt::format("unknown instruction {}{}", asked.name, nearest_hint(asked.name, known)),
+      asked.json);
 }
 
 int isa_command(const IsaWords& words) {
@@ -107,9 +107,9 @@ int isa_command(const IsaWords& words) {
   }
   const auto arch = Arch::parse(words.target);
   if (!words.target.empty() && !arch)
-    return usage_error(fmt::format("--target {}: unknown target; the nearest is {}", words.target,
-                                   nearest_arch(words.target).text()),
-                       words.json);
+    return usage_error(
+        fmt::format("--target {}: unknown target{}", words.target, target_hint(words.target)),
+        words.json);
   if (words.opcodes) {
     if (words.csv || words.json || !words.name.empty())
       return usage_error("isa: --opcodes lists all instructions and takes no name", words.json);

@@ -10,10 +10,10 @@
 namespace tartan::tools {
 namespace {
 
-std::string_view nearest_rule(const std::string& id) {
+std::string rule_hint(const std::string& id) {
   std::vector<std::string_view> ids;
   for (const Rule& rule : rules) ids.push_back(rule.id);
-  return nearest_word(id, ids);
+  return nearest_hint(id, ids);
 }
 
 // A range of rules in the table, who reports them, and where.
@@ -83,9 +83,8 @@ Result<RuleLevels> read_levels(const LevelWords& words) {
     for (const std::string& id : ids) {
       if (level == Level::Error && id == "all") continue;
       if (!out.set(id, level))
-        wrong.report(
-            "usage"_rule, {},
-            fmt::format("{} {}: unknown rule; the nearest is {}", option, id, nearest_rule(id)));
+        wrong.report("usage"_rule, {},
+                     fmt::format("{} {}: unknown rule{}", option, id, rule_hint(id)));
       else if (!seen.insert(id).second)
         wrong.report("usage"_rule, {},
                      fmt::format("{} {}: the rule already has a level", option, id));

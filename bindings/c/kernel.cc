@@ -7,7 +7,7 @@
 
 #include "bindings/c/cache.h"
 #include "bindings/c/times.h"
-#include "compiler/isa/nearest_arch.h"
+#include "compiler/isa/target_hint.h"
 #include "compiler/support/messages.h"
 #include "compiler/support/nearest.h"
 #include "tartan/support/source.h"
@@ -21,8 +21,8 @@ using Json = nlohmann::ordered_json;
 
 Result<Arch> arch_of(const char* function, const char* target) {
   if (const auto arch = Arch::parse(target)) return *arch;
-  return {"usage"_rule, fmt::format("{}: unknown target {}; the nearest is {}", function, target,
-                                    nearest_arch(target).text())};
+  return {"usage"_rule,
+          fmt::format("{}: unknown target {}{}", function, target, target_hint(target))};
 }
 
 #ifdef TARTAN_LLVM
@@ -106,8 +106,7 @@ Result<Described> describe(const std::string& name, Arch arch, const char* optio
   if (!kernel) {
     std::vector<std::string_view> names;
     for (const BuiltinKernel& each : registry.all()) names.push_back(each.name);
-    return {"usage"_rule,
-            fmt::format("unknown kernel {}; the nearest is {}", name, nearest_word(name, names))};
+    return {"usage"_rule, fmt::format("unknown kernel {}{}", name, nearest_hint(name, names))};
   }
   const auto given = read_json(registry.options(), options ? options : "", name);
   if (!given) return given.diags();

@@ -11,6 +11,7 @@
 #include "bindings/c/kernel.h"
 #include "bindings/c/times.h"
 #include "runtime/check_arguments.h"
+#include "tartan/ptx/parser.h"
 #ifdef TARTAN_LLVM
 #include "tartan/launch.h"
 #include "tartan/load.h"
@@ -31,11 +32,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The types that PTX text states, in the order of the parameters: "u32"; "" of an array.
+std::vector<std::string> stated_types(const std::string& ptx, const std::string& kernel) {
+  Diags ignored;
+  const ptx::Module module = ptx::parse(std::make_shared<Source>(kernel, ptx), ignored);
+  std::vector<std::string> out;
+  const ptx::Function* function = module.function(kernel);
+  if (!function) return out;
+  for (const std::uint32_t index : function->params) {
+    const ptx::Variable& each = module.variables[index];
+    out.emplace_back(each.array ? "" : name(each.type));
+  }
+  return out;
+}
+
 std::string info_of(const std::string& name, const std::vector<KernelParam>& params,
-                    const StepTimes& times) {
+                    const StepTimes& times, const std::vector<std::string>& types = {}) {
   Json list = Json::array();
-  for (const KernelParam& each : params)
-    list.push_back({{"name", each.name}, {"bytes", each.bytes}});
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    list.push_back({{"name", params[i].name}, {"bytes", params[i].bytes}});
+    if (i < types.size() && !types[i].empty()) list.back()["type"] = types[i];
+  }
   const Json info{
       {"name", name}, {"parameters", std::move(list)}, {"microseconds", c::to_json(times)}};
   return info.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -265,7 +282,8 @@ tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char
                       auto made = std::make_unique<tartan_function>(tartan_function{
                           .device = device->device,
                           .kernel = *function,
-                          .info = info_of(function->name(), function->params(), times)});
+                          .info = info_of(function->name(), function->params(), times,
+                                          stated_types(ptx, function->name()))});
                       *out = made.release();
                       return Done{};
                     });

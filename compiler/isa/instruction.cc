@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/isa/acceptance.h"
+#include "compiler/isa/hints.h"
 #include "compiler/isa/tables.h"
 #include "tartan/isa/fragment.h"
 
@@ -437,6 +438,23 @@ Arch oldest(const Since& since) {
   for (const ArchRow& row : archs)
     if (since.has(row.arch)) return row.arch;
   return {};
+}
+
+std::string targets_text(const Since& since) {
+  const Arch first = oldest(since);
+  constexpr std::string_view reaches[] = {"", " (targets with suffix a or f only)",
+                                          " (targets with suffix a only)",
+                                          " (and no other target)"};
+  const bool several = since.last_sm > first.sm;
+  return fmt::format("{}{}{}", first.text(), several ? fmt::format(" to sm_{}", since.last_sm) : "",
+                     reaches[static_cast<int>(since.reach)]);
+}
+
+std::string lacking(const Since& since, const Target& target) {
+  const bool older = target.ptx < since.ptx;
+  return fmt::format("requires {}{}, the target is {}{}", targets_text(since),
+                     older ? fmt::format(" and PTX {}", since.ptx.text()) : "", target.arch.text(),
+                     older ? fmt::format(" and PTX {}", target.ptx.text()) : "");
 }
 
 std::string text(const Since& since) {

@@ -6,8 +6,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/support/nearest.h"
-
 namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
@@ -172,20 +170,6 @@ Opcode find_opcode(std::string_view text) {
         (text.size() == each->name.size() || text[each->name.size()] == '.'))
       return each->opcode;
   return Opcode::none;
-}
-
-std::string_view nearest_opcode(std::string_view text) {
-  const std::string_view word = first_word(text).substr(0, 40);
-  std::string_view best;
-  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
-  for (const OpcodeRow& each : rows) {
-    const std::string_view known = first_word(each.name);
-    if (known.empty() || known.size() + least <= word.size() || word.size() + least <= known.size())
-      continue;
-    const std::size_t steps = edit_distance(word, known);
-    if (steps < least) least = steps, best = each.name;
-  }
-  return best;
 }
 
 }  // namespace tartan::inline TARTAN_ABI::isa

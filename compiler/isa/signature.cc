@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "compiler/isa/hints.h"
 #include "compiler/isa/signatures/families.h"
 
 namespace tartan::inline TARTAN_ABI::isa {
@@ -140,6 +141,20 @@ std::string syntax(const Signature& signature) {
     const std::string each = syntax(operand, operand_name(signature, i));
     out += operand.optional || !operand.with.empty() ? fmt::format("{{{}{}}}", between, each)
                                                      : fmt::format("{}{}", between, each);
+    between = ", ";
+  }
+  return out;
+}
+
+std::string form_text(const Spelling& spelling, const Signature& signature) {
+  std::string out(spelling.text);
+  std::string_view between = " ";
+  for (std::size_t i = 0; i < signature.operands.size; ++i) {
+    const OperandRow& operand = signature.operands[i];
+    if (!operand.with.empty() && (operand.with & spelling.words).empty()) continue;
+    const std::string each = syntax(operand, operand_name(signature, i));
+    out += operand.optional ? fmt::format("{{{}{}}}", between, each)
+                            : fmt::format("{}{}", between, each);
     between = ", ";
   }
   return out;

@@ -8,6 +8,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "compiler/isa/matching.h"
+
 namespace tartan::inline TARTAN_ABI::isa {
 namespace {
 
@@ -46,52 +48,9 @@ void take(Spelling& spelling, std::string_view word) {
   }
 }
 
-bool types_match(const Signature& signature, const Spelling& spelling) {
-  if (spelling.excess_types || spelling.types.size != signature.types.size) return false;
-  for (std::size_t i = 0; i < signature.types.size; ++i)
-    if (!signature.types[i].has(spelling.types[i])) return false;
-  return true;
-}
-
-// The word that must directly follow the opcode, but does not.
-std::string_view misplaced(const Spelling& spelling) {
-  const QualifierSet leading = spelling.words & spelling.row().leading;
-  if (leading.empty()) return {};
-  const std::string_view word = leading.first().word();
-  return word == spelling.first ? std::string_view{} : word;
-}
-
 bool repetition_matches(const Signature& signature, const Spelling& spelling) {
   if (spelling.repeated.empty()) return true;
   return spelling.repetitions == 1 && signature.twice.has(*find_qualifier(spelling.repeated));
-}
-
-// The words that a signature rejects, as a sentence; empty if it accepts all.
-std::string words_refused(const Signature& signature, const Spelling& spelling) {
-  const QualifierSet extra = spelling.words.without(words(signature));
-  if (!extra.empty()) return fmt::format("does not accept .{}", extra.first().word());
-  const auto pick = [](const QualifierSet& set, std::string_view between) {
-    std::string out;
-    for (QualifierSet rest = set; !rest.empty(); rest = rest.without(rest.first()))
-      out += fmt::format("{}.{}", out.empty() ? "" : between, rest.first().word());
-    return out;
-  };
-  for (const QualifierSet& set : signature.one) {
-    const QualifierSet got = set & spelling.words;
-    if (got.empty())
-      return fmt::format("requires {}{}", set.count() > 1 ? "one of " : "", pick(set, " "));
-    if (got.count() > 1) return fmt::format("accepts only one of {}", pick(got, " and "));
-  }
-  for (const QualifierSet& set : signature.any)
-    if ((set & spelling.words).count() > 1)
-      return fmt::format("accepts only one of {}", pick(set & spelling.words, " and "));
-  return {};
-}
-
-std::string types_text(const Spelling& spelling) {
-  std::string out;
-  for (const Type type : spelling.types) out += fmt::format(".{}", name(type));
-  return out;
 }
 
 // Words that name a state space; for an access the first one counts.
@@ -116,6 +75,20 @@ constexpr bool spaces_have_their_names() {
 static_assert(spaces_have_their_names());
 
 }  // namespace
+
+bool types_match(const Signature& signature, const Spelling& spelling) {
+  if (spelling.excess_types || spelling.types.size != signature.types.size) return false;
+  for (std::size_t i = 0; i < signature.types.size; ++i)
+    if (!signature.types[i].has(spelling.types[i])) return false;
+  return true;
+}
+
+std::string_view misplaced(const Spelling& spelling) {
+  const QualifierSet leading = spelling.words & spelling.row().leading;
+  if (leading.empty()) return {};
+  const std::string_view word = leading.first().word();
+  return word == spelling.first ? std::string_view{} : word;
+}
 
 bool matches(const Signature& signature, const Spelling& spelling) {
   if (!repetition_matches(signature, spelling)) return false;
@@ -148,34 +121,6 @@ Spelling read_spelling(std::string_view text) {
   for (const Signature& each : signatures(out.opcode))
     if (matches(each, out)) out.signatures.push_back(&each);
   return out;
-}
-
-std::string mismatch(const Spelling& spelling) {
-  const std::string_view opcode = name(spelling.opcode);
-  if (!spelling.unknown.empty())
-    return fmt::format("{} does not accept .{}", opcode, spelling.unknown);
-  if (!spelling.signatures.empty()) return {};
-  if (!spelling.repeated.empty())
-    return fmt::format("qualifier .{} is repeated", spelling.repeated);
-  // Of the rows whose types fit, the one with the fewest objections; else the mismatch is one of
-  // types.
-  const Signature* near = nullptr;
-  int least = 1000;
-  for (const Signature& each : signatures(spelling.opcode)) {
-    int wrong = spelling.words.without(words(each)).count() * 2;
-    for (const QualifierSet& set : each.one) wrong += (set & spelling.words).count() != 1;
-    for (const QualifierSet& set : each.any) wrong += (set & spelling.words).count() > 1;
-    if (!types_match(each, spelling)) wrong += 4;
-    if (wrong < least) least = wrong, near = &each;
-  }
-  if (!near) return fmt::format("unknown form {}", spelling.text);
-  std::string why = words_refused(*near, spelling);
-  if (why.empty() && !types_match(*near, spelling))
-    why = spelling.types.size ? fmt::format("has no form with {}", types_text(spelling))
-                              : std::string("requires a type");
-  if (why.empty() && near->refuses) why = near->refuses(spelling);
-  if (why.empty()) why = fmt::format("has .{} in the wrong place", misplaced(spelling));
-  return fmt::format("{} {}; the nearest is {}", opcode, why, syntax(*near));
 }
 
 Qualifier qualifier_of(StateSpace space) {

@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
-
-#include "compiler/isa/nearest_arch.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -63,27 +60,5 @@ std::optional<Target> Target::parse(std::string_view arch) {
 }
 
 std::string Target::text() const { return fmt::format("{}, PTX {}", arch.text(), ptx.text()); }
-
-Version nearest_version(Version version) {
-  for (const Version& last : last_versions)
-    if (version.major <= last.major) return version.exists() ? version : last;
-  return newest_version;
-}
-
-Arch nearest_arch(std::string_view text) {
-  int wanted = 0;
-  const std::size_t digits = text.find_first_of("0123456789");
-  if (digits != std::string_view::npos)
-    std::from_chars(text.data() + digits, text.data() + text.size(), wanted);
-  wanted = std::clamp(wanted, 0, 1000);  // 90, of "compute_90a" too
-  const char suffix = text.ends_with('a') || text.ends_with('f') ? text.back() : 0;
-  Arch best = archs[0].arch;
-  const auto away = [&](Arch arch) {
-    return 2 * std::abs(arch.sm - wanted) + (arch.suffix != suffix);
-  };
-  for (const ArchRow& row : archs)
-    if (away(row.arch) < away(best)) best = row.arch;
-  return best;
-}
 
 }  // namespace tartan::inline TARTAN_ABI

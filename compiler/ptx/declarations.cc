@@ -51,12 +51,12 @@ void DeclarationParser::registers() {
   declared.type = *type;
   do {
     advance();
-    if (!at_name()) return syntax("a register's name"), recover();
-    declared.name = token_.text;
-    declared.offset = token_.offset;
+    const auto name = take_name("a register's name");
+    if (!name) return recover();
+    declared.name = name->text;
+    declared.offset = name->offset;
     declared.numbered = false;
     declared.count = 1;
-    advance();
     if (token_.is('<')) {
       advance();
       const auto count = numbered("registers");
@@ -67,7 +67,7 @@ void DeclarationParser::registers() {
     }
     module_.registers.push_back(declared);
   } while (token_.is(','));
-  if (!expect(';', "',' or ';'")) recover();
+  end_statement("',' or ';'");
 }
 
 // The count of r<4>.
@@ -157,11 +157,20 @@ bool DeclarationParser::at_name() const {
          token_.text != "WARP_SZ" && token_.text != "%";
 }
 
+std::optional<Token> DeclarationParser::take_name(std::string_view what) {
+  const bool whole = end_of_word(token_) == token_.end();
+  if (token_.kind == TokenKind::Identifier && !at_name() && whole)
+    return syntax(what), std::nullopt;
+  const auto name = take_word();
+  if (!name) syntax(what);
+  return name;
+}
+
 bool DeclarationParser::declarator(Variable& variable) {
-  if (!at_name()) return syntax("a variable's name"), false;
-  variable.name = token_.text;
-  variable.offset = token_.offset;
-  advance();
+  const auto name = take_name(parameters_ ? "a parameter's name" : "a variable's name");
+  if (!name) return false;
+  variable.name = name->text;
+  variable.offset = name->offset;
   if (token_.is('<') && !parameters_) {  // .global .b32 p<4>
     const std::uint32_t start = token_.offset;
     advance();
@@ -229,7 +238,7 @@ void DeclarationParser::variables(std::string_view linkage) {
     if (!declarator(declared)) return recover();
   }
   const bool is_row = module_.variables.back().numbered.has_value();
-  if (!expect(';', is_row ? "',' or ';'" : "'=', ',' or ';'")) recover();
+  end_statement(is_row ? "',' or ';'" : "'=', ',' or ';'");
 }
 
 bool DeclarationParser::parameters(std::vector<std::uint32_t>& into, bool kernel) {

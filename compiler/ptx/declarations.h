@@ -27,9 +27,13 @@ class DeclarationParser : public OperandParser {
   void variables(std::string_view linkage);
   /// `( .param ..., ... )`: appends to Module::variables and lists the indices. False: recover.
   bool parameters(std::vector<std::uint32_t>& into, bool kernel);
+  /// Whether a directive of a module begins with the word.
+  static bool begins_item(std::string_view word);
   bool attribute();  // .attribute(...)
   bool at_name() const;
   bool at_item() const;  // the first word of an item of a module that is not its header
+  /// The name; nothing and a report if there is none.
+  std::optional<Token> take_name(std::string_view what);
 
   std::optional<std::uint32_t> location();        // .loc
   std::uint32_t file();                           // .file 1 "name", time, size

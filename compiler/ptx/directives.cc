@@ -24,6 +24,10 @@ constexpr std::string_view function_words[] = {
 
 }  // namespace
 
+bool DeclarationParser::begins_item(std::string_view word) {
+  return std::ranges::find(module_words, word) != std::end(module_words);
+}
+
 std::uint32_t DeclarationParser::keep_directive(std::string_view name, std::uint32_t from,
                                                 std::uint32_t to, bool semicolon) {
   return keep_directive({.name = name,
@@ -133,8 +137,11 @@ bool DeclarationParser::section_data() {
 
 // L+4, .debug_str+4, L1-L2
 bool DeclarationParser::section_address() {
-  const bool label = token_.kind == TokenKind::Identifier;
+  const Token name = token_;
+  const bool label = name.kind == TokenKind::Identifier;
   advance();
+  if (label && token_.kind == TokenKind::Dot && !token_.blank_before)
+    return refuse_dotted(name, token_.end()), false;
   if (token_.is('+')) return advance(), take_integer("a number").has_value();
   if (!label || !token_.is('-')) return true;
   advance();
@@ -187,8 +194,7 @@ std::uint32_t DeclarationParser::statement_directive(bool labelled) {
 std::uint32_t DeclarationParser::unknown_directive(std::span<const std::string_view> known) {
   const Token first = token_;
   report("unknown-directive"_rule, first.offset, first.text.size(),
-         fmt::format("unexpected directive {}; the nearest legal one is {}", first.text,
-                     nearest_word(first.text, known)));
+         fmt::format("unexpected directive {}{}", first.text, nearest_hint(first.text, known)));
   const std::uint32_t end = first.end();
   recover();
   return keep_directive(first.text, first.offset, end, true);

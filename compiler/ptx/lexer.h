@@ -3,6 +3,7 @@
 // the text; comments and blanks are skipped.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -40,7 +41,9 @@ class Lexer {
 
   /// The offset of the scan; set it to go back.
   std::uint32_t position() const { return at_; }
-  void rewind(std::uint32_t position) { at_ = position; }
+  void rewind(std::uint32_t position) {
+    at_ = std::min(position, static_cast<std::uint32_t>(text_.size()));
+  }
 
   /// Reads a whole opcode, given its first identifier: the identifier and every .qualifier that
   /// follows it without blanks.

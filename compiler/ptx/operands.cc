@@ -85,13 +85,22 @@ void OperandParser::recover() {
   } while (skip_braces());
 }
 
+void OperandParser::end_statement(std::string_view expected) {
+  if (!expect(';', expected) && !begins_line()) recover();
+}
+
 // Skips the braces of an operand, which are not a block.
 bool OperandParser::skip_braces() {
   if (!token_.is('{')) return false;
+  const Token brace = token_;
   const int line = source_.line(token_.offset);
   while (token_.kind != TokenKind::End && !token_.is('}') && source_.line(token_.offset) == line)
     advance();
-  if (!token_.is('}') || source_.line(token_.offset) != line) return false;
+  if (!token_.is('}') || source_.line(token_.offset) != line) {
+    lexer_.rewind(brace.offset);
+    advance();
+    return false;
+  }
   advance();
   return true;
 }
@@ -151,6 +160,7 @@ bool OperandParser::parse_operand(Operand& operand) {
 bool OperandParser::parse_primary(Operand& operand) {
   operand = {};
   operand.offset = token_.offset;
+  if (!refused_.empty() && parse_refused(operand)) return parse_behind_name(operand);
   switch (token_.kind) {
     case TokenKind::Identifier: return parse_name(operand);
     case TokenKind::Number: return parse_number(operand);
@@ -176,12 +186,12 @@ bool OperandParser::parse_primary(Operand& operand) {
   }
 }
 
-// Whether a name follows the punctuation here; no constant starts that way.
+// Whether a name, or nothing, follows the punctuation here; no constant starts that way.
 bool OperandParser::names_next() {
   const std::uint32_t here = lexer_.position();
   const Token next = lexer_.next();
   lexer_.rewind(here);
-  return next.kind == TokenKind::Identifier && next.text != warp_size;
+  return (next.kind == TokenKind::Identifier && next.text != warp_size) || next.is(')');
 }
 
 // !p, -r, or a constant that starts with such a sign.
@@ -272,11 +282,16 @@ bool OperandParser::parse_name(Operand& operand) {
     operand.text = source_.text().substr(operand.offset, token_.end() - operand.offset);
     if (!expect(')')) return false;
   }
+  return parse_behind_name(operand);
+}
+
+bool OperandParser::parse_behind_name(Operand& operand) {
   if (initialisers_) return parse_offset(operand);
   if (token_.is('[') && depth_ == 0) return parse_element(operand);
   // Elements of vectors, and what stands in braces or lists, are no sums.
-  if (listing_ || operand.text.find('.') != std::string_view::npos) return true;
-  return parse_offset(operand);
+  const bool element =
+      operand.text.find('.') != std::string_view::npos && !refused_.contains(operand.text);
+  return listing_ || element || parse_offset(operand);
 }
 
 // The index of `name[4]`, `name[r]` or `name[r+1]`.
@@ -318,6 +333,9 @@ bool OperandParser::at_operator() const {
 // Most constants are one number.
 bool OperandParser::parse_number(Operand& operand) {
   const auto literal = parse_literal(token_.text);
+  const bool radix = token_.text.starts_with("0x") || token_.text.starts_with("0X");
+  if (!literal && is_misnamed(token_) && !radix)
+    return parse_misnamed(operand) && parse_behind_name(operand);
   if (!literal) return syntax("a number"), false;
   const Token number = token_;
   advance();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,11 +68,31 @@ class OperandParser {
 
   /// Skips past the next ';', or up to a brace that is not an operand's.
   void recover();
+  /// The ';' of a statement that is complete. Without one: skips to the next statement, which a new
+  /// line begins.
+  void end_statement(std::string_view expected);
+  /// Whether the token is the first of its line.
+  bool begins_line() const { return source_.line(token_.offset) != source_.line(behind_); }
+
   /// Skips to the next line.
   void recover_line();
   void skip_line();
 
   bool parse_operand(Operand& operand);
+  /// Whether the word was meant as a name, but starts with a digit.
+  static bool is_misnamed(const Token& token);
+  /// Takes a name, or what was meant as one: that is reported where it first occurs, and taken. Of
+  /// any other token nothing, and no report.
+  std::optional<Token> take_word();
+  /// Behind the characters that are glued to a name; the name's own end if there are none.
+  std::uint32_t end_of_word(const Token& name) const;
+  /// Reports a word that is no name, and remembers it.
+  void refuse_name(const Token& word, std::uint32_t at, std::string_view why);
+  /// The same of a word with dots, the first of them behind `word`.
+  void refuse_dotted(Token word, std::uint32_t end);
+  /// Whether the instruction names something that was refused: then it would be reported again.
+  bool names_refused(const Instruction& instruction) const;
+
   /// An integer literal, as for dimensions and alignments.
   std::optional<std::uint64_t> take_integer(std::string_view what);
 
@@ -82,10 +103,14 @@ class OperandParser {
   Lexer lexer_;
   Token token_;
   bool lists_ = false;         // operands of call: (1) is a list, elsewhere a constant
+  bool function_ = false;      // the name of a function comes next
   bool initialisers_ = false;  // 0xFF(name) and name = value are operands
   std::uint32_t behind_ = 0;   // where the last token ends
   int errors_left_ = 0;        // that are reported; 0: all
   bool stopped_ = false;       // none was left
+  /// Words in place of names, and functions whose header is not legal. They were reported; what
+  /// names them is not.
+  std::set<std::string_view> refused_;
 
  private:
   struct Nesting {
@@ -105,6 +130,10 @@ class OperandParser {
 
   bool skip_braces();
   bool skip_directive();
+  bool parse_refused(Operand& operand);
+  bool parse_misnamed(Operand& operand);
+  bool parse_behind_name(Operand& operand);
+  bool names_refused(const Operand& operand) const;
   bool too_deep(std::string_view what);
   bool parse_primary(Operand& operand);
   bool parse_list(Operand& operand, OperandKind kind, char close);

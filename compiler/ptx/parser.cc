@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/ptx/declarations.h"
+#include "compiler/ptx/foreign_text.h"
 #include "compiler/ptx/parse_all.h"
 #include "compiler/support/messages.h"
 #include "compiler/support/names.h"
@@ -37,8 +38,12 @@ class Parser : public DeclarationParser {
   void item() {
     if (token_.kind != TokenKind::Dot) {
       if (source_.text().substr(token_.offset).starts_with("@@DWARF")) return skip_line();
-      syntax("a directive");
-      return recover_item();
+      if (is_c_word(token_.text))
+        report("syntax"_rule, token_.offset, token_.text.size(),
+               fmt::format("expected a directive, found '{}' of CUDA C; compile it with nvcc -ptx",
+                           token_.text));
+      else syntax("a directive");
+      return header_ == Header::Begin ? recover_text() : recover_item();
     }
     if (token_.text == ".version") return header(Header::Version), version();
     if (token_.text == ".target") return header(Header::Target), target();
@@ -61,16 +66,28 @@ class Parser : public DeclarationParser {
     keep(ItemKind::Directive, module_directive());
   }
 
-  // Skips a statement, and its block if it has one.
+  // To the header of a module; a text without one is not PTX, and all has been said.
+  void recover_text() {
+    const std::size_t header = source_.text().find(".version", token_.offset);
+    has_version_ = has_target_ = header == std::string_view::npos;
+    lexer_.rewind(static_cast<std::uint32_t>(std::min(header, source_.text().size())));
+    advance();
+  }
+
+  // Skips a statement, and its block if it has one. A directive that begins a line is the next one.
   void recover_item() {
-    recover();
     int depth = 0;
-    do {
-      if (token_.is('{')) ++depth;
-      if (token_.is('}')) --depth;
-      if (!token_.is('{') && !token_.is('}') && depth <= 0) return;
+    bool first = true;
+    for (; token_.kind != TokenKind::End; first = false) {
+      if (depth == 0 && !first && token_.kind == TokenKind::Dot && begins_line() &&
+          begins_item(token_.text))
+        return;
+      const Token skipped = token_;
       advance();
-    } while (depth > 0 && token_.kind != TokenKind::End);
+      if (skipped.is('{')) ++depth;
+      if (skipped.is('}') && --depth <= 0) return;
+      if (skipped.is(';') && depth == 0) return;
+    }
   }
 
   void keep(ItemKind kind, std::uint32_t index) { module_.items.push_back({kind, index}); }
@@ -89,25 +106,28 @@ class Parser : public DeclarationParser {
 
   void version() {
     module_.version_offset = token_.offset;
+    has_version_ = true;
     advance();
-    if (const auto version =
-            token_.kind == TokenKind::Number ? Version::parse(token_.text) : std::nullopt) {
-      module_.version = *version;
-      advance();
-    } else {
-      syntax("a version such as 8.0");
-      recover_line();
-    }
+    const auto version =
+        token_.kind == TokenKind::Number ? Version::parse(token_.text) : std::nullopt;
+    if (!version) return syntax("a version such as 8.0"), recover_line();
+    module_.version = *version;
+    advance();
   }
 
   void target() {
     module_.target_offset = token_.offset;
+    has_target_ = true;
     do {
       advance();
       if (token_.kind != TokenKind::Identifier)
         return syntax("a target such as sm_90a"), recover_line();
       module_.targets.push_back(target_name());
     } while (token_.is(','));
+    if (begins_line() || token_.kind == TokenKind::End || begins_item(token_.text)) return;
+    module_.targets.clear();  // which of the words is the target, nobody knows
+    syntax("',' or the end of the line");
+    recover_line();
   }
 
   // With what follows it on the line, as in sm_8.0: one name that no target has.
@@ -135,22 +155,32 @@ class Parser : public DeclarationParser {
       report("declaration"_rule, token_.offset, token_.text.size(),
              "functions cannot have linkage .common: expected .visible, .extern, .weak or none");
     advance();
-    if (token_.is('(') && !function.entry && !parameters(function.results, false))
-      return recover_item();
-    if (!at_name()) return syntax("the function's name"), recover_item();
-    function.name = token_.text;
-    function.offset = token_.offset;
-    advance();
-    if (token_.is('(') && !parameters(function.params, function.entry)) return recover_item();
+    bool legal = true;
+    if (token_.is('(') && !function.entry)
+      legal = parameters(function.results, false) || skip_parameters();
+    function_ = true;
+    const auto name = take_name("the function's name");
+    function_ = false;
+    if (!name) return recover_item();
+    function.name = name->text;
+    function.offset = name->offset;
+    if (token_.is('(') && !parameters(function.params, function.entry)) legal = skip_parameters();
     while (token_.kind == TokenKind::Dot && (function.entry || !at_item()))
       function.directives.push_back(function_directive(function.entry));
+    if (!token_.is('{') && !token_.is(';') && !ends_prototype(function)) {
+      if (legal) syntax("a directive of the function, '{' or ';'");
+      legal = false;
+      skip_to_body();
+    }
     if (token_.is('{')) {
       function.body = true;
       advance();
       body(function.statements);
-    } else if (!ends_prototype(function) && !expect(';')) {
-      recover_item();
+    } else if (token_.is(';')) {
+      advance();
     }
+    if (!legal) forgive(function);
+    drop_refused(function.statements);
     const auto index = static_cast<std::uint32_t>(module_.functions.size());
     keep(ItemKind::Function, index);
     const auto [known, fresh] = module_.function_index.try_emplace(function.name, index);
@@ -161,6 +191,36 @@ class Parser : public DeclarationParser {
   // The assembler takes prototypes of functions without a semicolon.
   bool ends_prototype(const Function& function) const {
     return !function.entry && (token_.kind == TokenKind::End || at_item());
+  }
+
+  // Behind the parentheses of parameters that are not legal.
+  bool skip_parameters() {
+    while (token_.kind != TokenKind::End && !token_.is(')') && !token_.is('{') && !token_.is(';'))
+      advance();
+    if (token_.is(')')) advance();
+    return false;
+  }
+
+  void skip_to_body() {
+    while (token_.kind != TokenKind::End && !token_.is('{') && !token_.is(';') &&
+           !(begins_line() && token_.kind == TokenKind::Dot && begins_item(token_.text)))
+      advance();
+  }
+
+  // A function whose header was reported: what follows from it is not.
+  void forgive(Function& function) {
+    function.body = true;
+    function.statements.clear();
+    function.directives.clear();
+    refused_.insert(function.name);
+  }
+
+  void drop_refused(std::vector<Statement>& statements) {
+    if (refused_.empty()) return;
+    std::erase_if(statements, [&](const Statement& each) {
+      return each.kind == StatementKind::Instruction &&
+             names_refused(module_.instructions[each.index]);
+    });
   }
 
   void body(std::vector<Statement>& statements) {
@@ -185,8 +245,47 @@ class Parser : public DeclarationParser {
     if (token_.kind == TokenKind::Identifier || token_.is('@'))
       return instruction_or_label(statements);
     if (token_.kind == TokenKind::Dot) return declaration(statements);
+    if (is_misnamed(token_)) return misnamed_label(statements);
     syntax("an instruction, a label or a declaration");
     recover();
+  }
+
+  // 2_done:
+  void misnamed_label(std::vector<Statement>& statements) {
+    const Token word = *take_word();
+    if (!token_.is(':')) return recover();
+    advance();
+    label(statements, word.text, word.offset);
+  }
+
+  void label(std::vector<Statement>& statements, std::string_view name, std::uint32_t offset) {
+    statements.push_back({StatementKind::Label, static_cast<std::uint32_t>(module_.labels.size())});
+    module_.labels.push_back({name, offset});
+  }
+
+  // for (i = 0; i < n; ++i) {...}: with the statement or block that belongs to it.
+  void c_statement(const Token& first, const std::string& message) {
+    report("syntax"_rule, first.offset, first.text.size(), message);
+    int depth = 0;
+    while (token_.kind != TokenKind::End) {
+      if (depth == 0 && token_.is('}')) return;  // of the function
+      const Token skipped = token_;
+      advance();
+      if (skipped.is('(') || skipped.is('{')) ++depth;
+      if (skipped.is(')') || skipped.is('}')) --depth;
+      const bool ends = depth == 0 && (skipped.is(';') || skipped.is('}'));
+      if (ends && token_.text != "else" && token_.text != "while") return;
+    }
+  }
+
+  // r = a, r += a: whether an operator of assignment follows.
+  bool at_assignment() {
+    if (token_.is('=')) return true;
+    if (token_.kind != TokenKind::Punctuation || lexer_.position() != token_.end()) return false;
+    const std::uint32_t here = lexer_.position();
+    const Token next = lexer_.next();
+    lexer_.rewind(here);
+    return next.is('=') && !next.blank_before && binary_operator(token_.text, 0);
   }
 
   void declaration(std::vector<Statement>& statements) {
@@ -235,14 +334,19 @@ class Parser : public DeclarationParser {
     instruction.opcode = lexer_.extend_opcode(first);
     advance();
     if (token_.kind == TokenKind::Dot) instruction.opcode = join(instruction.opcode);
-    if (token_.is(':') && instruction.guard.empty() &&
-        instruction.opcode.size() == first.text.size()) {
+    if (token_.is(':') && instruction.guard.empty()) {
       advance();
-      statements.push_back(
-          {StatementKind::Label, static_cast<std::uint32_t>(module_.labels.size())});
-      module_.labels.push_back({first.text, first.offset});
-      return;
+      if (instruction.opcode.size() != first.text.size())  // my.label:
+        refuse_dotted(first, first.offset + static_cast<std::uint32_t>(instruction.opcode.size()));
+      return label(statements, instruction.opcode, first.offset);
     }
+    if (const std::string message = ptx::c_statement(first.text); !message.empty())
+      return c_statement(first, message);
+    if (at_assignment())
+      return c_statement(first, fmt::format("PTX has no assignment with '=': expected an "
+                                            "instruction, whose first operand is the result, as in "
+                                            "mov.u32 {}, %tid.x;",
+                                            first.text.substr(0, 60)));
     instruction.spelling = spelling(instruction.opcode);
     if (!operands(instruction)) return recover();
     statements.push_back(
@@ -271,25 +375,36 @@ class Parser : public DeclarationParser {
     }
     instruction.first = scratch.store(instruction.count);
     instruction.end = token_.end();
-    return expect(';', "',' or ';'");
+    // At the next line a semicolon is missing, and nothing else.
+    return expect(';', "',' or ';'") || begins_line();
   }
 
   void finish() {
     if (!whole_) return;
-    if (module_.version == Version{} || module_.targets.empty())
+    if (!has_version_ || !has_target_)
       diags_.report("missing-version"_rule, source_.place(0),
-                    fmt::format("the module has no {}",
-                                module_.version == Version{} ? ".version" : ".target"));
+                    fmt::format("the module has no {}", has_version_ ? ".target" : ".version"));
   }
 
-  Header header_ = Header::Begin;     // the last directive of the header
-  NameMap<std::uint32_t> spellings_;  // index into Module::spellings
+  Header header_ = Header::Begin;                  // the last directive of the header
+  bool has_version_ = false, has_target_ = false;  // perhaps illegal ones
+  NameMap<std::uint32_t> spellings_;               // index into Module::spellings
 };
+
+// Reports a text that is no PTX as a whole.
+bool foreign(const Source& source, Diags& diags) {
+  const std::string what = foreign_text(source.text());
+  if (what.empty()) return false;
+  const Token first = Lexer(source.text()).next();
+  source.quote(diags.report("syntax"_rule, source.place(first.offset), what), first.text.size());
+  return true;
+}
 
 Module parse(std::shared_ptr<const Source> source, Diags& diags, int most_errors) {
   Module module;
   module.source = source;
   const std::size_t size = source->text().size();
+  if (foreign(*source, diags)) return module;
   module.instructions.reserve(size / 40);
   module.operands.reserve(size / 12);
   Parser(*source, readable_text(*source, diags), module, diags).module(most_errors);

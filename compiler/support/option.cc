@@ -74,8 +74,7 @@ Result<std::vector<std::string>> read_json(std::span<const Option> options, std:
       std::vector<std::string_view> names;
       for (const Option& each : options) names.push_back(each.name);
       diags.report("usage"_rule, {},
-                   fmt::format("{}: unknown option {}; the nearest is {}", what, name,
-                               nearest_word(name, names)));
+                   fmt::format("{}: unknown option {}{}", what, name, nearest_hint(name, names)));
       continue;
     }
     const std::string expected = std::visit(Store{value}, option->value);

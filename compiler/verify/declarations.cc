@@ -114,7 +114,10 @@ class DeclarationChecker {
 
   // Bytes of a kernel's parameters.
   void parameter_space(const ptx::Function& kernel, const Signature& signature) {
-    const std::uint64_t most = many_parameters.has(context_.target) ? 32764 : 4352;
+    constexpr std::uint64_t many = 32764, few = 4352;
+    const Target& target = context_.target;
+    const bool unknown = target.arch.sm == 0;
+    const std::uint64_t most = unknown || many_parameters.has(target) ? many : few;
     std::uint64_t size = 0;
     for (const Variable* each : signature.params) {
       const std::uint64_t align = alignment_of(*each);
@@ -122,8 +125,12 @@ class DeclarationChecker {
     }
     if (size > most)
       error(kernel.name,
-            fmt::format("the parameters of {} are too large: expected at most {} bytes, found {}",
-                        kernel.name, most, size));
+            fmt::format("the parameters of {} are too large: expected at most {} bytes, found {}{}",
+                        kernel.name, most, size,
+                        size > many || most == many
+                            ? ""
+                            : fmt::format("; PTX {} with sm_{} or newer allows {}",
+                                          many_parameters.ptx.text(), many_parameters.sm, many)));
   }
 
   void registers(const ptx::Registers& registers) {

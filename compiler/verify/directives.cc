@@ -132,8 +132,8 @@ class DirectiveChecker {
       const bool known = std::ranges::find(target_options, option) != std::end(target_options);
       if (!known && !named)
         context_.report("unknown-target"_rule, option,
-                        fmt::format("unknown target or option {}; the nearest is {}", option,
-                                    nearest_word(option, target_options)));
+                        fmt::format("unknown target or option {}{}", option,
+                                    nearest_hint(option, target_options)));
       if (option == "map_f64_to_f32" && !lacks_doubles(i))
         context_.report("target-support"_rule, option,
                         "map_f64_to_f32 is legal only for targets up to sm_12");
@@ -221,10 +221,10 @@ class DirectiveChecker {
     std::vector<std::string_view> names;
     for (const DirectiveRow& each : rows)
       if (each.kernel == function.entry) names.push_back(each.name);
-    context_.report("unknown-directive"_rule, directive.name,
-                    fmt::format("unexpected directive {1} of a {0}; the nearest is {2}",
-                                function.entry ? "kernel" : "function", directive.name,
-                                nearest_word(directive.name, names)));
+    context_.report(
+        "unknown-directive"_rule, directive.name,
+        fmt::format("unexpected directive {} of a {}{}", directive.name,
+                    function.entry ? "kernel" : "function", nearest_hint(directive.name, names)));
   }
 
   void since(const Directive& directive, std::string_view what, const Since& since) {
@@ -343,16 +343,14 @@ class DirectiveChecker {
   }
 
   void unknown_pragma(std::string_view at, std::string_view name, Where where) {
-    if (where == Where::Module)
-      return error(at,
-                   fmt::format("unknown pragma {} of a module; the nearest is \"nounroll\"", at));
     std::vector<std::string_view> names;
     for (const PragmaRow& each : pragmas)
       if (where == Where::Body || !each.in_function) names.push_back(each.name);
+    const std::string hint = nearest_hint(name, names);
+    if (where == Where::Module)
+      return error(at, fmt::format("unknown pragma {} of a module{}", at, hint));
     context_.report("unknown-pragma"_rule, at,
-                    fmt::format("unknown pragma {}, which the assembler ignores; the nearest is "
-                                "\"{}\"",
-                                at, nearest_word(name, names)));
+                    fmt::format("unknown pragma {}, which the assembler ignores{}", at, hint));
   }
 
   Context& context_;

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <span>
+#include <unordered_map>
 
+#include "compiler/isa/hints.h"
 #include "compiler/isa/special_registers.h"
 #include "compiler/verify/operand_matcher.h"
 #include "compiler/verify/pass.h"
@@ -42,17 +44,24 @@ class InstructionChecker {
     const Spelling& spelling = context_.module.spelling(instruction);
     const bool declared = names_.resolve(instruction, spelling.opcode);
     if (isa::is_matrix(spelling.opcode)) return declared;
-    if (spelling.opcode == Opcode::none) return unknown_opcode(instruction), false;
     if (spelling.signatures.empty()) return unknown_form(instruction, spelling), false;
     if (!declared) return false;
     const Signature* row = choose(instruction, spelling);
     if (!row) return wrong_operands(instruction, spelling), false;
     const Since* since = operands_.missing(instruction, spelling, *row, context_.target);
-    if (since) unsupported(instruction.opcode, spelling.text, *since);
+    if (since)
+      unsupported(instruction.opcode, spelling.text, *since,
+                  removed(*since) ? isa::longer_hint(spelling, context_.target) : "");
     else if (row->since.last < newest_version) deprecated(instruction, spelling, row->since);
     for (const ptx::Operand& operand : context_.module.operands_of(instruction))
       check_special(operand);
     return !since;
+  }
+
+  bool removed(const Since& since) const {
+    const Target& target = context_.target;
+    return (since.last_sm != 0 && target.arch.sm > since.last_sm) ||
+           (since.last != newest_version && target.ptx > since.last);
   }
 
   // Checks that the target has a special register.
@@ -64,32 +73,37 @@ class InstructionChecker {
       unsupported(operand.text, operand.text, special->since);
   }
 
-  // The signature that matches the operands; of several, one that the target has.
+  // The signature that matches the operands; of several, one that the target has, or whose version
+  // alone is missing.
   const Signature* choose(const ptx::Instruction& instruction, const Spelling& spelling) const {
-    const Signature* out = nullptr;
+    const Signature *out = nullptr, *newer = nullptr;
     for (const Signature* each : spelling.signatures) {
       if (!operands_.match(instruction, spelling, *each)) continue;
-      if (!operands_.missing(instruction, spelling, *each, context_.target)) return each;
+      const Since* since = operands_.missing(instruction, spelling, *each, context_.target);
+      if (!since) return each;
+      if (!newer && since->has(context_.target.arch)) newer = each;
       if (!out) out = each;
     }
-    return out;
+    return newer ? newer : out;
   }
 
-  void unknown_opcode(const ptx::Instruction& instruction) {
-    const std::string_view nearest = isa::nearest_opcode(instruction.opcode);
-    context_.report(
-        "unknown-instruction"_rule, instruction.opcode,
-        fmt::format("unknown instruction {}{}", instruction.opcode,
-                    nearest.empty() ? "" : fmt::format("; the nearest is {}", nearest)));
+  // Searched for once: a generated text may have the same mistake in each line.
+  const std::string& mismatch(const Spelling& spelling) {
+    const auto [at, fresh] = mismatches_.try_emplace(&spelling);
+    if (fresh) at->second = isa::mismatch(spelling);
+    return at->second;
   }
 
   void unknown_form(const ptx::Instruction& instruction, const Spelling& spelling) {
     const bool word = !spelling.unknown.empty() || !spelling.repeated.empty();
-    context_.report(word ? "unknown-qualifier"_rule : "unknown-form"_rule, instruction.opcode,
-                    isa::mismatch(spelling));
+    context_.report(spelling.opcode == Opcode::none ? "unknown-instruction"_rule
+                    : word                          ? "unknown-qualifier"_rule
+                                                    : "unknown-form"_rule,
+                    instruction.opcode, mismatch(spelling));
   }
 
-  // Reports the mismatch with the signature that accepts the most operands.
+  // Reports the mismatch with the signature that accepts the most operands. The form is shown where
+  // it is the trouble.
   void wrong_operands(const ptx::Instruction& instruction, const Spelling& spelling) {
     const Signature* nearest = spelling.signatures[0];
     OperandMismatch worst = operands_.mismatch(instruction, spelling, *nearest);
@@ -97,30 +111,34 @@ class InstructionChecker {
       OperandMismatch found = operands_.mismatch(instruction, spelling, *each);
       if (found.matched > worst.matched) worst = std::move(found), nearest = each;
     }
+    std::string hint;
+    if (worst.rule == &"operand-count"_rule) {
+      hint = operands_.braces_hint(instruction, spelling);
+      if (hint.empty()) hint = "the form is " + isa::form_text(spelling, *nearest);
+      hint.insert(0, "; ");
+    }
     context_.report(*worst.rule, worst.at.empty() ? instruction.opcode : worst.at,
-                    fmt::format("{}: {}; the nearest form is {}", spelling.text, worst.message,
-                                isa::syntax(*nearest)));
+                    fmt::format("{}: {}{}", spelling.text, worst.message, hint));
   }
 
-  void unsupported(std::string_view at, std::string_view what, const Since& since) {
+  void unsupported(std::string_view at, std::string_view what, const Since& since,
+                   std::string_view hint = {}) {
     const Target& target = context_.target;
     if (target.arch.sm == 0) return;
     if (!since.has(target.arch)) {
-      const std::string until = since.last_sm ? fmt::format(" to sm_{}", since.last_sm) : "";
-      context_.report(
-          "target-support"_rule, at,
-          fmt::format("{} requires {}{}{}, the target is {}", what, isa::oldest(since).text(),
-                      until,
-                      since.reach == Reach::Onward ? "" : " (targets with suffix a or f only)",
-                      target.arch.text()));
+      context_.report("target-support"_rule, at,
+                      fmt::format("{} {}{}", what, isa::lacking(since, target), hint));
     } else if (target.ptx < since.ptx) {
       context_.report("version-support"_rule, at,
-                      fmt::format("{} requires PTX {}, the module states {}", what,
-                                  since.ptx.text(), target.ptx.text()));
+                      fmt::format("{} requires PTX {}, the module states {}{}", what,
+                                  since.ptx.text(), target.ptx.text(), hint));
     } else {
-      context_.report("version-support"_rule, at,
-                      fmt::format("{} was removed after PTX {}, the module states {}", what,
-                                  since.last.text(), target.ptx.text()));
+      const bool some = since.sm > archs[0].arch.sm;
+      context_.report(
+          "version-support"_rule, at,
+          fmt::format("{} was removed after PTX {}{}, the module states {}{}", what,
+                      since.last.text(), some ? fmt::format(" from sm_{} on", since.sm) : "",
+                      target.ptx.text(), hint));
     }
   }
 
@@ -129,16 +147,16 @@ class InstructionChecker {
                   const Since& since) {
     context_.report("deprecated-form"_rule, instruction.opcode,
                     fmt::format("{} without .sync may give wrong results on {}, where lanes of a "
-                                "warp may run apart, and PTX refuses it after {}; write {}.sync "
-                                "with a member mask",
+                                "warp may run apart, and PTX refuses it after {}{}",
                                 spelling.text, context_.target.arch.text(), since.last.text(),
-                                isa::name(spelling.opcode)));
+                                isa::longer_hint(spelling, context_.target)));
   }
 
   Context& context_;
   const FunctionView& view_;
   OperandNames names_;
   OperandMatcher operands_;
+  std::unordered_map<const Spelling*, std::string> mismatches_;
 };
 
 }  // namespace

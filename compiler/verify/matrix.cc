@@ -3,6 +3,8 @@
 // operands, register types, immediates.
 #include <fmt/format.h>
 
+#include "compiler/isa/hints.h"
+#include "compiler/support/names.h"
 #include "compiler/verify/matrix_operands.h"
 #include "compiler/verify/pass.h"
 #include "tartan/isa/instruction.h"
@@ -12,7 +14,6 @@ namespace {
 
 using isa::Form;
 using isa::FormText;
-using isa::Opcode;
 
 std::string listed(const std::vector<std::string_view>& words) {
   std::string out;
@@ -31,48 +32,11 @@ class MatrixChecker {
       view_.scopes.enter(statement);
       if (statement.kind != ptx::StatementKind::Instruction) continue;
       const ptx::Instruction& instruction = context_.module.instructions[statement.index];
-      const Opcode opcode = context_.module.spelling(instruction).opcode;
-      if (isa::is_matrix(opcode)) check(instruction);
-      else if (opcode >= Opcode::wgmma_fence && opcode <= Opcode::wgmma_wait_group)
-        check_order(instruction);
+      if (isa::is_matrix(context_.module.spelling(instruction).opcode)) check(instruction);
     }
   }
 
  private:
-  // wgmma.fence, wgmma.commit_group and wgmma.wait_group N: .sync, with or without .aligned.
-  void check_order(const ptx::Instruction& instruction) {
-    static const Since since = isa::find(isa::wgmma_forms().front())->since;
-    const std::string_view opcode = instruction.opcode;
-    const std::string_view words = opcode.substr(6), name = words.substr(0, words.find('.'));
-    if (name != "fence" && name != "commit_group" && name != "wait_group") return;
-    const std::string_view rest = words.substr(name.size());
-    if (rest != ".sync.aligned" && rest != ".sync")
-      return context_.report(
-                 "unknown-form"_rule, opcode,
-                 fmt::format("illegal wgmma.{}: expected wgmma.{}.sync.aligned", name, name)),
-             void();
-    const Target& target = context_.target;
-    if (target.arch.sm != 0 && !since.has(target))
-      context_.report(since.has(target.arch) ? "version-support"_rule : "target-support"_rule,
-                      opcode,
-                      fmt::format("{} requires {} and PTX {}, the target is {} and PTX {}", opcode,
-                                  isa::oldest(since).text(), since.ptx.text(), target.arch.text(),
-                                  target.ptx.text()));
-    const auto operands = context_.module.operands_of(instruction);
-    const std::size_t expected = name == "wait_group" ? 1 : 0;
-    if (operands.size() != expected)
-      context_.report("operand-count"_rule, opcode,
-                      fmt::format("wrong number of operands: {} expects {}, found {}", opcode,
-                                  expected, operands.size()));
-    else if (expected && (operands[0].kind != ptx::OperandKind::Integer ||
-                          static_cast<std::int64_t>(operands[0].value) < 0))
-      context_.report(
-          "operand-kind"_rule, opcode,
-          fmt::format(
-              "{} expects a constant of at least 0, the number of groups that may remain in flight",
-              opcode));
-  }
-
   void check(const ptx::Instruction& instruction) {
     const Reading& reading = view_.readings.of(instruction);
     if (!legal_spelling(instruction, reading)) return;
@@ -86,9 +50,13 @@ class MatrixChecker {
     const FormText& text = reading.text;
     const std::string_view opcode = instruction.opcode;
     if (!text.unknown.empty()) {
+      std::string& hint = hints_[opcode];
+      if (hint.empty() && text.unknown.size() == 1)
+        hint = isa::word_hint(text.form.opcode, text.unknown[0]);
+      if (hint.empty()) hint = suggestion(text.form);
       context_.report("unknown-qualifier"_rule, opcode,
                       fmt::format("{} does not accept {}{}", isa::family(text.form),
-                                  listed(text.unknown), suggestion(text.form)));
+                                  listed(text.unknown), hint));
       return false;
     }
     if (!text.repeated.empty()) {
@@ -125,11 +93,9 @@ class MatrixChecker {
     const Since& since = found.since;
     if (target.arch.sm == 0 || since.has(target)) return true;
     if (!since.has(target.arch)) {
-      const std::string until = since.last_sm ? fmt::format(" to sm_{}", since.last_sm) : "";
       context_.report("target-support"_rule, instruction.opcode,
-                      fmt::format("{} requires {}{}{}, the target is {}{}", reading.spelled,
-                                  isa::oldest(since).text(), until, reach(since),
-                                  target.arch.text(), suggestion(found.form)));
+                      fmt::format("{} {}{}", reading.spelled, isa::lacking(since, target),
+                                  suggestion(found.form)));
     } else if (target.ptx < since.ptx) {
       context_.report("version-support"_rule, instruction.opcode,
                       fmt::format("{} requires PTX {}, the module states {}{}", reading.spelled,
@@ -158,18 +124,9 @@ class MatrixChecker {
                                 reading.spelled, suggestion(reading.text.form)));
   }
 
-  static std::string_view reach(const Since& since) {
-    switch (since.reach) {
-      case Reach::Onward: return "";
-      case Reach::Family: return " (targets with suffix a or f only)";
-      case Reach::ArchOnly: return " (targets with suffix a only)";
-      case Reach::ExactArch: return " (and no other target)";
-    }
-    return "";
-  }
-
   Context& context_;
   const FunctionView& view_;
+  NameMap<std::string> hints_;  // by spelling
 };
 
 }  // namespace

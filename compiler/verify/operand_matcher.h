@@ -64,6 +64,9 @@ class OperandMatcher {
   /// For a signature that does not match.
   OperandMismatch mismatch(const ptx::Instruction& instruction, const isa::Spelling& spelling,
                            const isa::Signature& signature) const;
+  /// "write {%r1, %r2} in braces": if some of the operands make the vector of a signature; else
+  /// empty.
+  std::string braces_hint(const ptx::Instruction& instruction, const isa::Spelling& spelling) const;
 
  private:
   using Operands = isa::List<const isa::OperandRow*, 12>;
@@ -78,6 +81,8 @@ class OperandMatcher {
   };
   Wanted wanted(const isa::OperandRow& row, const isa::Spelling& spelling) const;
   bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool fits_in_braces(const ptx::Instruction& instruction, const isa::Spelling& spelling,
+                      const Operands& rows, std::size_t at) const;
   static bool exceeds_next(std::span<const ptx::Operand> operands, std::size_t i,
                            const isa::OperandRow& row);
   static bool register_fits(Type type, const Wanted& wanted);
@@ -126,6 +131,7 @@ class OperandMatcher {
   Expectation base_expectation(const ptx::Operand& base, const Wanted& want) const;
   Expectation element_expectation(const ptx::Operand& vector, const Wanted& want) const;
   std::string found(const ptx::Operand& operand) const;
+  std::string_view parameter_hint(const ptx::Operand& operand, bool result) const;
   OperandMismatch image_mismatch(const ptx::Operand& operand, const Wanted& wanted) const;
   OperandMismatch texel_mismatch(const ptx::Operand& coordinates, const Wanted& wanted) const;
 

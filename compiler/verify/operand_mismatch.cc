@@ -16,11 +16,14 @@ using isa::Spelling;
 
 // "a constant from 24 to 256 in steps of 8 (the nearest is 40)"
 std::string range_text(const OperandRow& row, std::int64_t value) {
-  const std::string range = fmt::format("a constant from {} to {}", row.low, row.high);
+  constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+  if (row.low == row.high) return std::to_string(row.low);
+  const std::string range = row.high == unlimited && row.step == 1
+                                ? fmt::format("a constant of at least {}", row.low)
+                                : fmt::format("a constant from {} to {}", row.low, row.high);
   if (row.step == 1) return range;
   if (row.step == 0) return range + " that is a power of two";
-  if (row.high == std::numeric_limits<std::int64_t>::max())
-    return fmt::format("a multiple of {}", row.step);
+  if (row.high == unlimited) return fmt::format("a multiple of {}", row.step);
   const std::int64_t within = std::clamp(value, row.low, row.high) + row.step / 2;
   return fmt::format("{} in steps of {} (the nearest is {})", range, row.step,
                      within / row.step * row.step);
@@ -93,14 +96,51 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
     out.matched = static_cast<int>(i);
     return out;
   }
+  const bool result = want.row.written && !(want.row.accepts & isa::an_address);
   const Expectation wants =
       exceeds_next(operands, i, *rows[i])
           ? Expectation{&"immediate-range"_rule,
                         fmt::format("a constant of at most {}", operands[i + 1].text), &operand}
           : expectation(operand, want);
   return {wants.rule, wants.found->text,
-          fmt::format("expected {} as operand {}, found {}", wants.text, name, found(*wants.found)),
+          fmt::format("expected {} as operand {}, found {}{}", wants.text, name,
+                      found(*wants.found), parameter_hint(*wants.found, result)),
           static_cast<int>(i)};
+}
+
+// Whether the operands match the rows when as many as the vector at row `at` needs are one of them.
+bool OperandMatcher::fits_in_braces(const ptx::Instruction& instruction, const Spelling& spelling,
+                                    const Operands& rows, std::size_t at) const {
+  const auto operands = module_.operands_of(instruction);
+  const Wanted vector = wanted(*rows[at], spelling);
+  if (!(vector.row.accepts & isa::a_vector) || vector.elements < 2) return false;
+  const auto count = static_cast<std::size_t>(vector.elements);
+  if (at + count > operands.size()) return false;
+  const std::size_t whole = operands.size() - count + 1;
+  if (whole < required(rows) || whole > rows.size) return false;
+  for (std::size_t i = 0; i < whole; ++i)
+    if (i != at && !fits(operands[i < at ? i : i + count - 1], wanted(*rows[i], spelling)))
+      return false;
+  ptx::Operand braces{.kind = ptx::OperandKind::Vector};
+  braces.first = instruction.first + static_cast<std::uint32_t>(at);
+  braces.count = static_cast<std::uint32_t>(count);
+  return vector_fits(braces, vector);
+}
+
+std::string OperandMatcher::braces_hint(const ptx::Instruction& instruction,
+                                        const Spelling& spelling) const {
+  for (const Signature* signature : spelling.signatures) {
+    const Operands rows = isa::operands(*signature, spelling);
+    for (std::size_t at = 0; at < rows.size; ++at) {
+      if (!fits_in_braces(instruction, spelling, rows, at)) continue;
+      const auto count = static_cast<std::size_t>(wanted(*rows[at], spelling).elements);
+      std::string out;
+      for (const ptx::Operand& each : module_.operands_of(instruction).subspan(at, count))
+        out += fmt::format("{}{}", out.empty() ? "write {" : ", ", each.text);
+      return out + "} in braces";
+    }
+  }
+  return {};
 }
 
 OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& operand,
@@ -185,6 +225,15 @@ OperandMatcher::Expectation OperandMatcher::element_expectation(const ptx::Opera
   return {&"register-type"_rule,
           fmt::format("a vector of elements of type .{}", tartan::name(want.type)),
           wrong == elements.end() ? &vector : &*wrong};
+}
+
+// A kernel's parameters are memory.
+std::string_view OperandMatcher::parameter_hint(const ptx::Operand& operand, bool result) const {
+  if (operand.kind != ptx::OperandKind::Name) return {};
+  const NameInfo& info = names_.of(operand);
+  if (info.kind != NameKind::Variable || info.space != StateSpace::param) return {};
+  if (!info.constant) return {};
+  return result ? "; it cannot be written: expected a register" : "; load it with ld.param first";
 }
 
 std::string OperandMatcher::found(const ptx::Operand& operand) const {

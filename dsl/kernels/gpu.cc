@@ -12,50 +12,9 @@
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
-using Words = std::vector<std::string>;
-
-// "NVIDIA H100-PCIe" is nvidia, h100, pcie.
-Words words_of(std::string_view name) {
-  Words out{""};
-  for (const char each : name) {
-    const bool upper = each >= 'A' && each <= 'Z';
-    if (each == ' ' || each == '-' || each == '_') out.emplace_back();
-    else out.back() += upper ? static_cast<char>(each - 'A' + 'a') : each;
-  }
-  return out;
-}
-
-bool has_all(const Words& given, const Words& words) {
-  return std::ranges::all_of(words, [&](const std::string& word) {
-    return std::ranges::find(given, word) != given.end();
-  });
-}
-
 using Rows = std::vector<const detail::GpuRow*>;
 
-// The rows all of whose words are in a name, without those that others name more closely: of "H100
-// PCIe" only that one. sm 0: any.
-Rows named(std::string_view name, int sm) {
-  const Words given = words_of(name);
-  Rows all, out;
-  for (const detail::GpuRow& row : detail::gpus())
-    if ((sm == 0 || row.sm == sm) && has_all(given, words_of(row.name))) all.push_back(&row);
-  for (const detail::GpuRow* row : all) {
-    const Words words = words_of(row->name);
-    const auto closer = [&](const detail::GpuRow* other) {
-      const Words more = words_of(other->name);
-      return more.size() > words.size() && has_all(more, words);
-    };
-    if (std::ranges::none_of(all, closer)) out.push_back(row);
-  }
-  return out;
-}
-
-// Its own, with suffix a if it has one.
-Target target_of(const detail::GpuRow& row) {
-  const Arch own{row.sm, 'a'};
-  return Target::of(find_arch(own) ? own : Arch{row.sm, 0});
-}
+Target target_of(const detail::GpuRow& row) { return Target::of(detail::own_arch(row)); }
 
 bool runs(const detail::GpuRow& row, Arch code) {
   if (code.suffix == 'a') return row.sm == code.sm;
@@ -76,7 +35,7 @@ std::string expected(Arch code) {
 }
 
 Result<const detail::GpuRow*> row_named(std::string_view name) {
-  const Rows rows = named(name, 0);
+  const Rows rows = detail::gpus_named(name);
   if (rows.size() == 1) return rows[0];
   std::vector<std::string_view> names;
   for (const detail::GpuRow* row : rows) names.emplace_back(row->name);
@@ -100,11 +59,6 @@ std::optional<GpuRow> row_of(const kernels::Gpu& gpu) {
   out.cache_bytes = static_cast<int>(share * out.cache_bytes);
   out.cache *= share, out.memory *= share;
   return out;
-}
-
-const GpuRow* gpu_named(std::string_view name, int sm) {
-  const Rows rows = named(name, sm);
-  return rows.size() == 1 ? rows[0] : nullptr;
 }
 
 kernels::Gpu GpuAccess::of(std::string_view name, Arch own, const Target& target,

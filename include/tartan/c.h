@@ -186,6 +186,7 @@ tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char
 /**
  * JSON: {"name","parameters":[{"name","bytes"}],"microseconds":{...}}, of a compiled kernel without
  * the tensor maps, which a launch adds; the steps are those of loading, as in tartan_kernel_info().
+ * Of PTX text a parameter that is no array has a "type", such as "u32", too.
  */
 const char* tartan_function_info(const tartan_function* function);
 void tartan_function_free(tartan_function* function);

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "compiler/isa/nearest_arch.h"
+#include "compiler/isa/target_hint.h"
 #include "compiler/support/nearest.h"
 #include "dsl/names.h"
 
@@ -61,7 +61,7 @@ std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
     for (const std::string& name : option->get_lnames()) known.push_back(name);
   const std::string name = word.substr(0, word.find('='));
   const std::string_view bare = std::string_view(name).substr(name.starts_with("--") ? 2 : 1);
-  return fmt::format("unknown option {}; the nearest is --{}", name, nearest_word(bare, known));
+  return fmt::format("unknown option {}{}", name, nearest_hint(bare, known, "--"));
 }
 
 void read_targets(const Words& words, Options& options, Diags& diags) {
@@ -71,8 +71,7 @@ void read_targets(const Words& words, Options& options, Diags& diags) {
   for (const std::string& each : words.targets) {
     const auto arch = Arch::parse(each);
     if (!arch || !find_arch(*arch))
-      wrong(fmt::format("--target {}: unknown target; the nearest is {}", each,
-                        nearest_arch(each).text()));
+      wrong(fmt::format("--target {}: unknown target{}", each, target_hint(each)));
     else if (std::ranges::find(options.targets, *arch) != options.targets.end())
       wrong(fmt::format("--target {}: it is named twice", each));
     else options.targets.push_back(*arch);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "compiler/isa/target_hint.h"
 #include "compiler/isa/target_name.h"
 #include "runtime/emulator/decode/spelled_out.h"
 #include "runtime/emulator/machine/multiprocessor.h"
@@ -48,6 +49,15 @@ class Event : public detail::EngineEvent {
   std::optional<std::chrono::steady_clock::time_point> time_;  // none: not recorded
 };
 
+// A version and a target that are unknown are so to the driver, too.
+void judge_header(const ptx::Module& module, Diags& diags) {
+  const Source& source = *module.source;
+  if (const std::string wrong = version_problem(module.version); !wrong.empty())
+    diags.report("unknown-version"_rule, source.place(module.version_offset), wrong);
+  if (const std::string wrong = target_problem(module.targets[0]); !wrong.empty())
+    diags.report("unknown-target"_rule, source.place(module.target_offset), wrong);
+}
+
 class Engine : public detail::Engine {
  public:
   explicit Engine(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
@@ -68,13 +78,11 @@ class Engine : public detail::Engine {
                                                      const std::string& name) override {
     Diags diags;
     ptx::Module tree = ptx::parse(std::make_shared<Source>(name, ptx), diags);
-    const auto target = named_target(tree.targets);
-    if (diags.ok() && !target)
-      diags.report("unknown-target"_rule, tree.source->place(tree.target_offset),
-                   fmt::format("unknown target {}", tree.targets.front()));
+    if (diags.ok()) judge_header(tree, diags);
     if (!diags.ok()) return diags;
     spell_out(tree);
-    auto module = std::make_shared<Module>(machine_, std::move(tree), target->arch);
+    const Arch target = named_target(tree.targets)->arch;
+    auto module = std::make_shared<Module>(machine_, std::move(tree), target);
     if (Status status = module->place_variables(); !status) return status.diags();
     return std::shared_ptr<detail::EngineModule>(std::move(module));
   }

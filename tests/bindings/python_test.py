@@ -136,6 +136,7 @@ class Kernels(unittest.TestCase):
 
     def test_zero_bytes(self):
         self.assertEqual(tartan.check(SCALE + "\0"), [])
+        self.assertEqual(tartan.check(SCALE.encode() + b"\0"), [])
         found = tartan.check(SCALE + "\0 no PTX")
         self.assertEqual([(each.level, each.id) for each in found], [("error", "encoding")])
         self.assertEqual(found[0].line, SCALE.count("\n") + 1)
@@ -195,10 +196,38 @@ class Host(unittest.TestCase):
         scale(values, 2.5, block=(32,))
         self.assertGreater(scale.microseconds["load"], 0)
         self.assertEqual(list(values), [2.5 * i for i in range(32)])
-        with self.assertRaisesRegex(tartan.Error, "PTX text needs a block"):
-            scale(values, 2.5)
+        for block in ((), (0,)):
+            with self.assertRaisesRegex(tartan.Error, "block: expected the number of threads"):
+                scale(values, 2.5, block=block)
+        with self.assertRaisesRegex(ValueError, "block: expected at most three sizes"):
+            scale(values, 2.5, block=(-1,))
         with self.assertRaisesRegex(tartan.Error, "unknown kernel scala; the module has scale"):
             self.device.load_ptx(SCALE, "scala")
+
+    def test_numbers_have_the_types_of_the_text(self):
+        scale = self.device.load_ptx(SCALE.encode(), "scale")
+        self.assertEqual([each.type for each in scale.parameters], ["u64", "f32"])
+        values = array.array("f", range(32))
+        scale(values, 2, block=(32,))
+        self.assertEqual(list(values), [2 * i for i in range(32)])
+        whole = self.device.load_ptx(
+            SCALE.replace(".param .f32 by", ".param .u32 by").replace(
+                "ld.param.f32", "ld.param.b32"
+            ),
+            "scale",
+        )
+        with self.assertRaisesRegex(tartan.Error, "expected a u32, found 2.0, a floating-point"):
+            whole(values, 2.0, block=(32,))
+
+    def test_text_is_judged_when_it_is_loaded(self):
+        with self.assertRaisesRegex(TypeError, "ptx: expected str or bytes, found NoneType"):
+            self.device.load_ptx(None, "scale")
+        with self.assertRaisesRegex(tartan.Error, "found the path kernels/k.ptx"):
+            self.device.load_ptx("kernels/k.ptx", "k")
+        with self.assertRaisesRegex(tartan.Error, "PTX 9.9 is newer than this release"):
+            self.device.load_ptx(SCALE.replace("7.8", "9.9"), "scale")
+        with self.assertRaisesRegex(tartan.Error, "unknown target sm_3"):
+            self.device.load_ptx(SCALE.replace("sm_80", "sm_3"), "scale")
 
     def test_buffers(self):
         buffer = self.device.to_device(array.array("i", [1, 2, 3]))

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "compiler/isa/nearest_arch.h"
+#include "compiler/isa/target_hint.h"
 #include "tartan/isa/fragment.h"
 #include "tartan/isa/instruction.h"
 
@@ -114,8 +114,13 @@ TEST(Isa, Versions) {
     EXPECT_FALSE(Version::parse(text)->exists()) << text;
   EXPECT_EQ(nearest_version({7, 9}).text(), "7.8");
   EXPECT_EQ(nearest_version({99, 9}).text(), "9.0");
-  EXPECT_EQ(nearest_arch("compute_90a").text(), "sm_90a");
-  EXPECT_EQ(nearest_arch("90").text(), "sm_90");
+  EXPECT_EQ(target_hint("compute_90a"), "; the nearest is sm_90a");
+  EXPECT_EQ(target_hint("90"), "; the nearest is sm_90");
+  EXPECT_EQ(target_hint("sm_9O"), "; the nearest is sm_90");
+  EXPECT_EQ(target_hint("H100"), "; the GPU H100 has sm_90a");
+  EXPECT_EQ(target_hint("sm_91a"), "; the nearest is sm_90a");
+  EXPECT_NE(target_hint("sm_107a").find("has this number"), std::string::npos);
+  EXPECT_EQ(target_hint("foo"), ": expected a name such as sm_90a");
 }
 
 TEST(Isa, NearestFormIsLegal) {

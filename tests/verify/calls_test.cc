@@ -97,7 +97,7 @@ TEST(CheckCalls, RejectsCallsOfNothing) {
             ".callprototype or .calltargets after it");
   EXPECT_EQ(in_kernel("call %f0, p; p: .callprototype _ ();"),
             "register-type: call: expected a function or the register of its address as operand "
-            "function, found %f0 of type .f32; the nearest form is call{.uni} function, arguments");
+            "function, found %f0 of type .f32");
   EXPECT_EQ(in_kernel(".reg .b16 h; p: .callprototype _ (); call h, p;"),
             "call-callee: h cannot hold the address of a function: expected a register of type "
             ".b64, found .b16");
@@ -128,9 +128,9 @@ TEST(CheckCalls, RejectsBranchesThroughOtherTables) {
 TEST(CheckCalls, RejectsInvalidStatements) {
   EXPECT_EQ(in_kernel(";"), "syntax: expected an instruction, a label or a declaration, found ';'");
   EXPECT_EQ(in_kernel(".bogus 1, 2, 3;"),
-            "unknown-directive: unexpected directive .bogus; the nearest legal one is .reg");
+            "unknown-directive: unexpected directive .bogus");
   EXPECT_EQ(errors(".sharde .b32 x;"),
-            "unknown-directive: unexpected directive .sharde; the nearest legal one is .shared");
+            "unknown-directive: unexpected directive .sharde; the nearest is .shared");
   EXPECT_EQ(in_kernel(".branchtargets end;"),
             "syntax: .branchtargets has no name: expected a label in front of it, such as table: "
             ".branchtargets");

@@ -229,13 +229,17 @@ TEST(Diagnostics, NestingOfJson) {
   EXPECT_FALSE(nested_too_deep(flat));
 }
 
-TEST(Diagnostics, NearestWord) {
+TEST(Diagnostics, NearestWords) {
   const std::vector<std::string_view> words{"check", "print", "replay", "run"};
-  EXPECT_EQ(nearest_word("chekc", words), "check");
-  EXPECT_EQ(nearest_word("rnu", words), "run");
-  EXPECT_EQ(nearest_word("", words), "run");
-  EXPECT_EQ(nearest_word(std::string(1'000'000, 'x'), words), "check");
-  EXPECT_EQ(nearest_word("x", {}), "");
+  EXPECT_EQ(nearest_hint("chekc", words), "; the nearest is check");
+  EXPECT_EQ(nearest_hint("rnu", words, "--"), "; the nearest is --run");
+  EXPECT_EQ(nearest_hint("", words), "");
+  EXPECT_EQ(nearest_hint("version", words), "");
+  EXPECT_EQ(nearest_hint(std::string(1'000'000, 'x'), words), "");
+  EXPECT_EQ(nearest_hint("x", {}), "");
+  const std::vector<std::string_view> alike{".v2", ".v4", ".v8"};
+  EXPECT_EQ(nearest_hint(".v3", alike), "; the nearest are .v2, .v4 and .v8");
+  EXPECT_EQ(nearest_hint(".V4", alike), "; the nearest is .v4");
 }
 
 }  // namespace

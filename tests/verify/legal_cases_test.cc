@@ -68,11 +68,14 @@ TEST(LegalTargets, UnknownOnesAreNamedOnce) {
     return findings(headed(target) + ".visible .entry k() { ret; }");
   };
   EXPECT_EQ(said("sm_999"),
-            "unknown-target: unknown target sm_999: newer than this release of Tartan supports "
-            "(sm_121)");
+            "unknown-target: unknown target sm_999: this release of Tartan supports sm_50 to "
+            "sm_121f");
+  EXPECT_EQ(said("compute_36"),
+            "unknown-target: unknown target compute_36: this release of Tartan supports sm_50 to "
+            "sm_121f");
   EXPECT_EQ(said("sm_107a"),
-            "unknown-target: unknown target sm_107a: no GPU that this release of Tartan knows has "
-            "this number");
+            "unknown-target: unknown target sm_107a: no GPU that this release of Tartan supports "
+            "has this number");
   EXPECT_EQ(said("compute_80a"),
             "unknown-target: unknown target compute_80a; the nearest is sm_80");
   for (const char* junk : {"sm_8.0", "rch sm_70"})

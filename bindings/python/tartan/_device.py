@@ -93,7 +93,7 @@ class Device:
             )
         return Function(self, handle, kernel.parameters, True)
 
-    def load_ptx(self, ptx: str, name: str) -> "Function":
+    def load_ptx(self, ptx: Union[str, bytes], name: str) -> "Function":
         """Loads the kernel `name` of PTX text."""
         text = encoded(without_terminator(ptx), "ptx")
         handle = Handle(library.tartan_function_free)
@@ -108,7 +108,8 @@ class Device:
             )
         info = json.loads(library.tartan_function_info(handle.pointer))
         parameters = [
-            Parameter(each["name"], f"b{8 * each['bytes']}") for each in info["parameters"]
+            Parameter(each["name"], each.get("type", f"b{8 * each['bytes']}"))
+            for each in info["parameters"]
         ]
         return Function(self, handle, parameters, False)
 
@@ -232,6 +233,13 @@ def _fits(wanted: str, found: str) -> bool:
     return found[0] == "u" and _bits(found) == widths.get(wanted, _bits(wanted))
 
 
+def _extents(what: str, values: Sequence[int]) -> Any:
+    whole = all(isinstance(each, int) and 0 <= each < 1 << 32 for each in values)
+    if len(values) > 3 or not whole:
+        raise ValueError(f"{what}: expected at most three sizes of 0 to 2^32 - 1, found {values}")
+    return (ctypes.c_uint32 * 3)(*values)
+
+
 class _Launch:
     """The arguments of one launch, as the C interface takes them."""
 
@@ -264,7 +272,10 @@ class _Launch:
 
     def number(self, parameter: Parameter, value: Union[int, float]) -> Argument:
         of = "u64" if parameter.pointer else parameter.type
-        formats = _FLOATS if isinstance(value, float) or of in ("f16", "f32", "f64") else _INTEGERS
+        untyped = isinstance(value, float) and of in ("b16", "b32", "b64")
+        formats = _FLOATS if untyped or of in ("f16", "f32", "f64") else _INTEGERS
+        if isinstance(value, float) and formats is _INTEGERS:
+            raise self.wrong(parameter, f"found {value!r}, a floating-point number")
         try:
             data = struct.pack("=" + formats[of], value)
         except (KeyError, struct.error, OverflowError):
@@ -342,9 +353,9 @@ class Function:
         """Launches the kernel, its arguments in the order of `parameters`.
 
         `grid`: blocks along x, y, z; 0 or left out: built-in kernels compute it, where something
-        tells it. `block`, `dynamic_shared` and `cooperative` are for kernels of PTX text, whose
-        parameters have no types: there 3 is an integer and 3.0 a floating-point number. `stream`: a
-        CUstream as a number, such as torch.cuda.current_stream().cuda_stream; 0: the default one.
+        tells it. `block`, `dynamic_shared` and `cooperative` are for kernels of PTX text. Where the
+        text declares a parameter without a type (.b32), 3 is an integer and 3.0 a floating-point
+        number. `stream`: a CUstream as a number, such as torch.cuda.current_stream().cuda_stream; 0: the default one.
 
         On a GPU the call does not wait: the tensors must live until the kernel has ended, as they
         do where PyTorch frees them in the order of the same stream. On the emulator the kernel has
@@ -357,13 +368,17 @@ class Function:
                 f"({names}), found {len(arguments)}",
                 "launch-arguments",
             )
+        if not self._compiled and (not block or block[0] == 0):
+            raise usage_error(
+                f"block: expected the number of threads along x, such as block=(128,), found {block}"
+            )
         with self.device._lock:
             launch = _Launch(self, stream)
             values = [launch.argument(*each) for each in zip(self.parameters, arguments)]
             options = LaunchOptions(
                 ctypes.sizeof(LaunchOptions),
-                (ctypes.c_uint32 * 3)(*grid),
-                (ctypes.c_uint32 * 3)(*block),
+                _extents("grid", grid),
+                _extents("block", block),
                 dynamic_shared,
                 cooperative,
                 stream or None,

@@ -49,7 +49,7 @@ class Parameter:
     """A parameter of a kernel. Of a pointer, `type` is that of its elements."""
 
     name: str
-    type: str  # "bf16"; of PTX text "b64": only the bytes are known
+    type: str  # "bf16"; of PTX text "u64" or "b64", as it says, and of an array the bits: "b512"
     pointer: bool = False
     elements: int = 0  # that the kernel accesses; 0: arguments decide
     reads: bool = True
@@ -157,18 +157,16 @@ def cache_problems() -> List[Diagnostic]:
     return diagnostics_of(json.dumps(take_json(out)))
 
 
-def check(ptx: str, target: Optional[str] = None) -> List[Diagnostic]:
+def check(ptx: Union[str, bytes], target: Optional[str] = None) -> List[Diagnostic]:
     """The diagnostics of PTX text for a target, or for the text's own, with at most a hundred
     errors: none is of level "error" if the text is legal."""
     out = ctypes.c_void_p()
     arch = encoded(target, "target") if target else None
-    text = without_terminator(ptx)
-    end = text.find("\0")
-    read = text if end < 0 else text[:end]
-    _check(library.tartan_check(read.encode(), arch, ctypes.byref(out), None))
+    read, zero, _ = without_terminator(ptx).partition(b"\0")
+    _check(library.tartan_check(read, arch, ctypes.byref(out), None))
     found = diagnostics_of(json.dumps(take_json(out)))
-    if end >= 0:
-        lines = read.split("\n")
+    if zero:
+        lines = read.split(b"\n")
         found.append(
             Diagnostic(
                 "error",
@@ -176,7 +174,7 @@ def check(ptx: str, target: Optional[str] = None) -> List[Diagnostic]:
                 "the text contains a zero byte, and what is behind it is not read",
                 "<ptx>",
                 len(lines),
-                len(lines[-1].encode()) + 1,
+                len(lines[-1]) + 1,
             )
         )
     return found

@@ -9,7 +9,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Union
 
 INTERFACE = 1  # TARTAN_C_VERSION
 
@@ -39,16 +39,24 @@ def usage_error(message: str, rule: str = "usage") -> Error:
     return Error(f"error: {message} [{rule}]", [Diagnostic("error", rule, message)], rule)
 
 
-def encoded(text: str, what: str) -> bytes:
+def bytes_of(text: Union[str, bytes], what: str) -> bytes:
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"{what}: expected str or bytes, found {type(text).__name__}")
+    return text.encode() if isinstance(text, str) else text
+
+
+def encoded(text: Union[str, bytes], what: str) -> bytes:
     """`text` for a function of C, which would read it up to a zero byte."""
-    if "\0" in text:
-        raise usage_error(f"{what} contains a zero byte, at index {text.index(chr(0))}", "encoding")
-    return text.encode()
+    out = bytes_of(text, what)
+    if b"\0" in out:
+        raise usage_error(f"{what} contains a zero byte, at index {out.index(0)}", "encoding")
+    return out
 
 
-def without_terminator(ptx: str) -> str:
+def without_terminator(ptx: Union[str, bytes]) -> bytes:
     """PTX text without the zero byte that may end it."""
-    return ptx[:-1] if ptx.endswith("\0") else ptx
+    out = bytes_of(ptx, "ptx")
+    return out[:-1] if out.endswith(b"\0") else out
 
 
 def diagnostics_of(text: str) -> List[Diagnostic]:

@@ -80,7 +80,7 @@ constexpr Signature rows[] = {
 
     {.opcode = Opcode::wgmma_fence, .one = {"sync"}, .flags = "aligned", .since = {{8, 0}, 90, Reach::ExactArch}},
     {.opcode = Opcode::wgmma_commit_group, .one = {"sync"}, .flags = "aligned", .since = {{8, 0}, 90, Reach::ExactArch}},
-    {.opcode = Opcode::wgmma_wait_group, .one = {"sync"}, .flags = "aligned", .operands = {{.name = "n", .accepts = an_integer}}, .since = {{8, 0}, 90, Reach::ExactArch}},
+    {.opcode = Opcode::wgmma_wait_group, .one = {"sync"}, .flags = "aligned", .operands = {imm(0, INT64_MAX, "n")}, .since = {{8, 0}, 90, Reach::ExactArch}},
 };
 // clang-format on
 

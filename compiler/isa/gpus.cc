@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/gpus.h"
+#include "compiler/isa/gpus.h"
+
+#include <algorithm>
+#include <string>
 
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
@@ -130,6 +133,25 @@ constexpr GpuRow rows[] = {{.name = "A100",
                             .memory = 114,
                             .latency = 874}};
 
+using Words = std::vector<std::string>;
+
+// "NVIDIA H100-PCIe" is nvidia, h100, pcie.
+Words words_of(std::string_view name) {
+  Words out{""};
+  for (const char each : name) {
+    const bool upper = each >= 'A' && each <= 'Z';
+    if (each == ' ' || each == '-' || each == '_') out.emplace_back();
+    else out.back() += upper ? static_cast<char>(each - 'A' + 'a') : each;
+  }
+  return out;
+}
+
+bool has_all(const Words& given, const Words& words) {
+  return std::ranges::all_of(words, [&](const std::string& word) {
+    return std::ranges::find(given, word) != given.end();
+  });
+}
+
 }  // namespace
 
 std::span<const GpuRow> gpus() { return rows; }
@@ -139,6 +161,32 @@ const GpuRow* find_gpu(Arch arch) {
   for (const GpuRow& row : rows)
     if (row.sm <= arch.sm && (!out || row.sm > out->sm)) out = &row;
   return out;
+}
+
+std::vector<const GpuRow*> gpus_named(std::string_view name, int sm) {
+  const Words given = words_of(name);
+  std::vector<const GpuRow*> all, out;
+  for (const GpuRow& row : rows)
+    if ((sm == 0 || row.sm == sm) && has_all(given, words_of(row.name))) all.push_back(&row);
+  for (const GpuRow* row : all) {
+    const Words words = words_of(row->name);
+    const auto closer = [&](const GpuRow* other) {
+      const Words more = words_of(other->name);
+      return more.size() > words.size() && has_all(more, words);
+    };
+    if (std::ranges::none_of(all, closer)) out.push_back(row);
+  }
+  return out;
+}
+
+const GpuRow* gpu_named(std::string_view name, int sm) {
+  const auto named = gpus_named(name, sm);
+  return named.size() == 1 ? named[0] : nullptr;
+}
+
+Arch own_arch(const GpuRow& row) {
+  const Arch own{row.sm, 'a'};
+  return find_arch(own) ? own : Arch{row.sm, 0};
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

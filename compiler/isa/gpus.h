@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/gpus.h - the table of GPUs: the names of products, their architectures and rates.
+// Not installed.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tartan/isa/target.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// A GPU. Rates are per cycle of its multiprocessors.
+struct GpuRow {
+  const char* name;      // as find() knows it; its words are in the driver's name of the GPU
+  int sm;                // the architecture that it has
+  int multiprocessors;   // SMs
+  int shared_bytes;      // of an SM, for all of its CTAs
+  int cache_bytes;       // of the second level
+  double clock;          // GHz
+  double mma, wgmma;     // multiply-adds of 16-bit elements of an SM; wgmma 0: none
+  double cache, memory;  // bytes of the whole GPU
+  double latency;        // cycles of a load from memory
+
+  double memory_of_each() const { return memory / multiprocessors; }
+};
+/// The usual GPU of an architecture, its first row; of unknown ones the nearest older one's. Null
+/// before sm_80.
+const GpuRow* find_gpu(Arch arch);
+std::span<const GpuRow> gpus();
+/// The rows all of whose words are in a name, without those that others name more closely: of "H100
+/// PCIe" only that one.
+std::vector<const GpuRow*> gpus_named(std::string_view name, int sm = 0);  // 0: any architecture
+/// The only one of them; null if there are none or several.
+const GpuRow* gpu_named(std::string_view name, int sm = 0);
+/// What is compiled for it alone: with suffix a if its architecture has one.
+Arch own_arch(const GpuRow& row);
+
+}  // namespace tartan::inline TARTAN_ABI::detail

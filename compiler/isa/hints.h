@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/hints.h - for messages: what an instruction requires, and how to write it for a
+// target.
+#pragma once
+
+#include <string>
+
+#include "tartan/isa/spelling.h"
+
+namespace tartan::inline TARTAN_ABI::isa {
+
+/// "; the nearest is .shared" of a word that a matrix instruction does not have; empty if none is
+/// near.
+std::string word_hint(Opcode opcode, std::string_view word);
+
+/// What the target lacks: "requires sm_90a (and no other target) and PTX 8.0, the target is sm_90
+/// and PTX 7.8".
+std::string lacking(const Since& since, const Target& target);
+
+/// The targets: "sm_80", "sm_50 to sm_62", "sm_90a (and no other target)".
+std::string targets_text(const Since& since);
+
+/// How to write the instruction for a target that lacks it, with more words: "; write
+/// vote.sync.ballot.b32 with a member mask"; empty if that is no way.
+std::string longer_hint(const Spelling& spelling, const Target& target);
+
+/// The spelling with the operands of a signature that it matches: "vote.sync.any.pred d, a,
+/// membermask".
+std::string form_text(const Spelling& spelling, const Signature& signature);
+
+}  // namespace tartan::inline TARTAN_ABI::isa

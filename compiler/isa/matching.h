@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/isa/matching.h - parts of matches(), for the messages of mismatch(). For this folder
+// only.
+#pragma once
+
+#include "tartan/isa/spelling.h"
+
+namespace tartan::inline TARTAN_ABI::isa {
+
+bool types_match(const Signature& signature, const Spelling& spelling);
+
+/// The word that must directly follow the opcode, but does not; empty if there is none.
+std::string_view misplaced(const Spelling& spelling);
+
+}  // namespace tartan::inline TARTAN_ABI::isa
