@@ -77,9 +77,10 @@ bool asks_help(int argc, char** argv) { return argc > 1 && std::string_view(argv
 // `tartan help check` is `tartan check --help`.
 void parse(CLI::App& app, int argc, char** argv) {
   if (!asks_help(argc, argv)) return app.parse(argc, argv);
-  std::vector<std::string> words{"--help"};  // the last word first
-  if (argc > 2) words.emplace_back(argv[2]);
-  app.parse(std::move(words));
+  std::vector<const char*> words{argv[0]};
+  if (argc > 2) words.push_back(argv[2]);
+  words.push_back("--help");
+  app.parse(static_cast<int>(words.size()), words.data());
 }
 
 // The first argument, if it should be a command and is not.

@@ -202,6 +202,13 @@ TEST(Docs, IsaShowsFormsOfEveryInstruction) {
   }
 }
 
+TEST(Docs, HelpIsACommandToo) {
+  EXPECT_EQ(run("help").out, run("--help").out);
+  EXPECT_EQ(run("help check").out, run("check --help").out);
+  EXPECT_EQ(run("version", true).out,
+            "error: unknown command version; the option is --version [usage]\n");
+}
+
 TEST(Docs, IsaRejectsUnknownQualifiers) {
   const auto complaint = [](const std::string& words) { return run("isa " + words, true).out; };
   EXPECT_EQ(complaint("cp.asynk"),

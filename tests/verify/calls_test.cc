@@ -127,8 +127,7 @@ TEST(CheckCalls, RejectsBranchesThroughOtherTables) {
 
 TEST(CheckCalls, RejectsInvalidStatements) {
   EXPECT_EQ(in_kernel(";"), "syntax: expected an instruction, a label or a declaration, found ';'");
-  EXPECT_EQ(in_kernel(".bogus 1, 2, 3;"),
-            "unknown-directive: unexpected directive .bogus");
+  EXPECT_EQ(in_kernel(".bogus 1, 2, 3;"), "unknown-directive: unexpected directive .bogus");
   EXPECT_EQ(errors(".sharde .b32 x;"),
             "unknown-directive: unexpected directive .sharde; the nearest is .shared");
   EXPECT_EQ(in_kernel(".branchtargets end;"),

@@ -97,9 +97,8 @@ TEST(CheckDirectives, RejectsWrongDirectivesOfFunctions) {
   EXPECT_EQ(
       errors(".entry k () .maxntidd 32 { ret; }"),
       "unknown-directive: unexpected directive .maxntidd of a kernel; the nearest is .maxntid");
-  EXPECT_EQ(
-      errors(".pragma \"nounrol\";"),
-      "function-directive: unknown pragma \"nounrol\" of a module; the nearest is nounroll");
+  EXPECT_EQ(errors(".pragma \"nounrol\";"),
+            "function-directive: unknown pragma \"nounrol\" of a module; the nearest is nounroll");
 }
 
 TEST(CheckDirectives, RejectsWrongAliases) {
