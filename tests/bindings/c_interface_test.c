@@ -215,7 +215,8 @@ static void test_ptx(void) {
   CHECK_ERROR(tartan_load_ptx(device, scale_ptx, "scala", &scale), "unknown-kernel", "scale");
   CHECK_ERROR(tartan_load_ptx(device, NULL, NULL, &scale), "usage", "the argument ptx is null");
   CHECK_OK(tartan_load_ptx(device, scale_ptx, "scale", &scale));
-  CHECK(strstr(tartan_function_info(scale), "{\"name\":\"by\",\"bytes\":4}") != NULL);
+  CHECK(strstr(tartan_function_info(scale), "{\"name\":\"by\",\"bytes\":4,\"type\":\"f32\"}") !=
+        NULL);
   CHECK(strstr(tartan_function_info(scale), "\"assemble\":0.0,\"load\":") != NULL);
   CHECK(strstr(tartan_function_info(scale), "\"load\":0.0") == NULL);
   CHECK(strcmp(tartan_function_info(NULL), "") == 0);
