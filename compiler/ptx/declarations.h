@@ -50,6 +50,7 @@ class DeclarationParser : public OperandParser {
   bool parameter_list(std::vector<std::uint32_t>& into);
   bool section_data();
   bool section_address();
+  bool section_label();
   bool inlining();
   std::optional<std::uint32_t> numbered(std::string_view what);
   bool declarator(Variable& variable);

@@ -106,9 +106,12 @@ std::uint32_t DeclarationParser::section() {
   else advance();
   const bool braces = token_.is('{');
   good = good && expect('{');
-  while (good && !token_.is('}')) good = section_data();
-  if (good) advance();
-  const std::uint32_t end = behind_;
+  std::uint32_t end = behind_;  // of what is legal
+  while (good && !token_.is('}')) {
+    good = section_data();
+    if (good) end = behind_;
+  }
+  if (good) advance(), end = behind_;
   if (!good && !braces) recover();
   if (!good && braces) {
     while (token_.kind != TokenKind::End && token_.kind != TokenKind::Unknown && !token_.is('}'))
@@ -120,7 +123,7 @@ std::uint32_t DeclarationParser::section() {
 
 // A label, or `.b8` with its numbers or one address.
 bool DeclarationParser::section_data() {
-  if (token_.kind == TokenKind::Identifier) return advance(), expect(':');
+  if (token_.kind == TokenKind::Identifier) return section_label() && expect(':');
   if (!at_word(".b8") && !at_word(".b16") && !at_word(".b32") && !at_word(".b64"))
     return syntax(".b8, .b16, .b32, .b64, a label or '}'"), false;
   advance();
@@ -135,13 +138,18 @@ bool DeclarationParser::section_data() {
   }
 }
 
+bool DeclarationParser::section_label() {
+  const Token name = token_;
+  advance();
+  if (token_.kind != TokenKind::Dot || token_.blank_before) return true;
+  return refuse_dotted(name, token_.end()), false;
+}
+
 // L+4, .debug_str+4, L1-L2
 bool DeclarationParser::section_address() {
-  const Token name = token_;
-  const bool label = name.kind == TokenKind::Identifier;
-  advance();
-  if (label && token_.kind == TokenKind::Dot && !token_.blank_before)
-    return refuse_dotted(name, token_.end()), false;
+  const bool label = token_.kind == TokenKind::Identifier;
+  if (!label) advance();
+  else if (!section_label()) return false;
   if (token_.is('+')) return advance(), take_integer("a number").has_value();
   if (!label || !token_.is('-')) return true;
   advance();

@@ -48,8 +48,14 @@ std::uint32_t OperandParser::end_of_word(const Token& name) const {
     return text[end] == '<' && end + 1 < text.size() && in_name(text[end + 1]) &&
            (text[end + 1] < '0' || text[end + 1] > '9');
   };
+  const auto blank_inside = [&] {  // outside ASCII
+    const std::size_t blank = foreign_blank(text, end);
+    return blank && end + blank < text.size() && in_name(text[end + blank]) ? blank : 0;
+  };
   while (end < text.size()) {
-    if (template_begins()) {
+    if (const std::size_t blank = blank_inside()) {
+      end += blank;
+    } else if (template_begins()) {
       const std::size_t close = text.find_first_of(">;{\n", end);
       if (close == std::string_view::npos || text[close] != '>') break;
       end = close + 1;

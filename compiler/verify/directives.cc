@@ -147,7 +147,7 @@ class DirectiveChecker {
       context_.report("version-support"_rule, module_.target_offset, 7,
                       fmt::format(".address_size requires PTX {}, the module states {}",
                                   sized_addresses.text(), found.text()));
-    if (module_.address_size == 32)
+    if (module_.address_size == 32 && context_.target.arch.sm != 0)
       context_.report(
           "target-support"_rule, module_.target_offset, 7,
           fmt::format("target {} has 64-bit addresses only: expected .address_size 64, found 32",

@@ -83,6 +83,12 @@ TEST(Encoding, RefusesZeroBytes) {
             "5:1 the text contains a zero byte, and 7 bytes behind it are not read\n");
   EXPECT_EQ(complaints(".version 8.0\n.target sm_80\n.entry k() { \0 ret; }"s),
             "3:14 the text contains a zero byte, and 7 bytes behind it are not read\n");
+  std::string junk = ".version 8.0\n.target sm_80\n.entry k() {\n";
+  for (int i = 0; i < 200; ++i) junk += "1;\n";
+  EXPECT_NE(complaints(junk + "\0 no PTX"s).find("stopped after 100 errors"), std::string::npos);
+  EXPECT_EQ(complaints("junk\n\0.version 8.0"s),
+            "2:1 the text contains a zero byte, and 12 bytes behind it are not read\n"
+            "1:1 expected a directive, found 'junk'\n");
 }
 
 TEST(Encoding, TakesLineMarkersOfAPreprocessorAlone) {

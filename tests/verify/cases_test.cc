@@ -94,11 +94,20 @@ TEST(Cases, NamesOfAllKinds) {
                     "gr\xC3\xB6\xC3\x9F"
                     "e()"),
              "not ASCII");
+  expect_one(module("", "my\xC2\xA0kernel()"), "not ASCII");
+  expect_one(module("",
+                    "my-gr\xC3\xB6\xC3\x9F"
+                    "e()"),
+             "not ASCII");
   expect_one(module("", "ns::k()"), "':' is no part of names");
   expect_one(module("", "my-kernel()"), "'-' is no part of names");
   expect_one(module(".reg .b32 %\xC3\xBC; mov.u32 %\xC3\xBC, 0;"), "not ASCII");
   expect_one(module(".reg .b32 my.\xC3\xBC; mov.u32 my.\xC3\xBC, 0;"), "not ASCII");
   expect_one(module("bra my.label;\nmy.label:"), "'.' is no part of names");
+  expect_one(module("") + ".section .debug_info { my.label: .b8 1 .b64 my.label }\n",
+             "'.' is no part of names");
+  expect_one(module(".shared .b32 my.t[4];\n.reg .b32 r;\nld.shared.u32 r, my.t[1];"),
+             "'.' is no part of names");
 }
 
 TEST(Cases, ABrokenHeaderIsOneError) {
@@ -133,6 +142,8 @@ TEST(Cases, UnknownTargetsAndVersionsHaveNoFollowUps) {
   expect_one(".version 8.0\n.target sm_8.0" + rest, "unknown target sm_8.0");
   expect_one(".version 8.0\n.target sm_80; debug" + rest, "expected ',' or the end of the line");
   expect_one(".version 8.0\n.target sm_9O" + rest, "the nearest is sm_90");
+  expect_one(".version 7.9\n.target sm_80" + rest, "the nearest is 7.8");
+  expect_one(".version 7.9\n.target sm_30" + rest, "the nearest is 7.8");
   expect_one(".version 9.9\n.target sm_80" + rest, "newer than this release");
   expect_one(".version x\n.target sm_80" + rest, "expected a version such as 8.0");
   expect_one("./k.ptx", "found the path ./k.ptx");
