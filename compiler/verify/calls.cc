@@ -99,6 +99,13 @@ class CallChecker {
     if (opcode != Opcode::call || module_.spelling(instruction).signatures.empty()) return;
     const Call call = parts_of(module_, instruction);
     if (!call.callee || call.callee->kind != OperandKind::Name) return;
+    if (call.callee->value) {
+      context_.report("call-callee"_rule, call.callee->text,
+                      fmt::format("a constant is added to {}, which is called: expected a function "
+                                  "or a register alone",
+                                  call.callee->text));
+      return;
+    }
     const NameInfo callee = view_.scopes.find(base_name(call.callee->text));
     if (callee.kind == NameKind::Function) return direct(call);
     if (callee.kind == NameKind::Register) return indirect(call, callee);

@@ -210,7 +210,8 @@ bool OperandMatcher::name_fits(const ptx::Operand& operand, const Wanted& wanted
              (accepts & isa::a_variable || (operand.value && takes_sum(wanted.row))) &&
              variable_fits(info, wanted);
     case NameKind::Function:
-      return accepts & isa::a_function && wanted.elements <= 1 && function_fits(wanted);
+      return accepts & isa::a_function && wanted.elements <= 1 && !operand.value &&
+             function_fits(wanted);
     case NameKind::Label: return accepts & isa::a_label && !operand.value;
     case NameKind::Unknown: return false;
   }
