@@ -21,6 +21,11 @@ constexpr OperandRow packed = dst(), packed_source = reg(OperandType(1));
 constexpr OperandRow f32_source = src(f32);
 constexpr OperandRow random_bits{
     .name = "rbits", .accepts = a_register, .type = Type::b32, .fit = Fit::Untyped};
+constexpr OperandRow untyped = [] {
+  OperandRow out = dst(b32);
+  out.fit = Fit::Untyped;
+  return out;
+}();
 constexpr OperandRow pack_source = wider(src(Type::s32));
 
 constexpr Since brains{{7, 8}, 90};
@@ -74,8 +79,8 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::cvt, .types = {bf16, f32}, .one = {to_float}, .flags = "ftz", .operands = {exact, exact_source}, .since = {{7, 0}, 80}},
     {.opcode = Opcode::cvt, .types = {TypeSet{Type::f16x2, Type::bf16x2}, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {packed, f32_source, f32_source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
     {.opcode = Opcode::cvt, .types = {TypeSet{Type::f16x2, Type::bf16x2}, f32}, .one = {"rs"}, .flags = "relu satfinite", .operands = {packed, f32_source, f32_source, random_bits}, .since = stochastic},
-    {.opcode = Opcode::cvt, .types = {tf32, f32}, .one = {"rna"}, .flags = "satfinite", .operands = {dst(b32), f32_source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
-    {.opcode = Opcode::cvt, .types = {tf32, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {dst(b32), f32_source}, .since = brains, .needs = {{"satfinite", {}, {{8, 6}, 100}}}},
+    {.opcode = Opcode::cvt, .types = {tf32, f32}, .one = {"rna"}, .flags = "satfinite", .operands = {untyped, f32_source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
+    {.opcode = Opcode::cvt, .types = {tf32, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {untyped, f32_source}, .since = brains, .needs = {{"satfinite", {}, {{8, 6}, 100}}}},
     // eight, six and four bits
     {.opcode = Opcode::cvt, .types = {fp8x2, f32}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, f32_source, f32_source}, .since = small},
     {.opcode = Opcode::cvt, .types = {fp8x2, f32}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, f32_source, f32_source}, .since = small_90},
