@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -125,6 +126,18 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
     return refuse(chosen(app), complaint(app, error), json);
   }
   return std::nullopt;
+}
+
+void add_step_limit(CLI::App& command, std::uint64_t& steps, const std::string& text) {
+  command.add_option("--max-steps", steps, text)
+      ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str();
+}
+
+void add_time_limit(CLI::App& command, double& seconds, const std::string& text) {
+  command.add_option("--timeout", seconds, text)
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
 }
 
 }  // namespace tartan::tools

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,5 +16,10 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
 /// An argument that the command was given beside this option, as the help calls it: for options
 /// that exclude all others. Empty: none.
 std::string given_beside(const CLI::App& command, const std::string& option);
+
+/// `--max-steps` and `--timeout` (0: no limit) of a command that runs kernels on the emulator, as
+/// `text` describes them.
+void add_step_limit(CLI::App& command, std::uint64_t& steps, const std::string& text);
+void add_time_limit(CLI::App& command, double& seconds, const std::string& text);
 
 }  // namespace tartan::tools

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <limits>
 #include <memory>
 
 #include "runtime/equal.h"
+#include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
 #include "tools/terminal.h"
@@ -64,16 +64,10 @@ void add_equal(CLI::App& app, int& exit_code) {
       ->add_option("--output", words->options.outputs,
                    "A buffer that is compared; default: all that both kernels have")
       ->allow_extra_args(false);
-  command
-      ->add_option("--max-steps", words->options.max_steps,
-                   "Stop after this many instructions of one warp")
-      ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
-      ->capture_default_str();
-  command
-      ->add_option("--timeout", words->options.timeout,
-                   "Stop each launch after this many seconds; 0: no limit")
-      ->check(CLI::Range(0.0, 1e9))
-      ->capture_default_str();
+  add_step_limit(*command, words->options.max_steps,
+                 "Stop after this many instructions of one warp");
+  add_time_limit(*command, words->options.timeout,
+                 "Stop each launch after this many seconds; 0: no limit");
   command
       ->add_option("--explain", words->options.explain,
                    "Seconds for finding the term that differs; 0: do not look")

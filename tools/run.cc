@@ -15,6 +15,7 @@
 #include "runtime/schedules.h"
 #include "tartan/runtime/timeline.h"
 #include "tartan/support/source.h"
+#include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/progress.h"
 #include "tools/rules.h"
@@ -182,18 +183,11 @@ void add_run(CLI::App& app, int& exit_code) {
   command->add_option(
       "--hardware", words->hardware,
       "Architecture whose arithmetic the emulator reproduces (sm_90); default: the manifest's");
-  command
-      ->add_option("--max-steps", words->max_steps,
-                   "Stop the emulator after this many instructions of one warp")
-      ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--timeout", words->timeout,
-          "Stop the emulator after this many seconds, all launches and schedules together; "
-          "0: no limit")
-      ->check(CLI::Range(0.0, 1e9))
-      ->capture_default_str();
+  add_step_limit(*command, words->max_steps,
+                 "Stop the emulator after this many instructions of one warp");
+  add_time_limit(*command, words->timeout,
+                 "Stop the emulator after this many seconds, all launches and schedules together; "
+                 "0: no limit");
   command
       ->add_option("--checks", words->checks,
                    "What the emulator looks for: memory: all races; all: also undefined values; "

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <limits>
 #include <memory>
 
 #include "compiler/support/counted.h"
+#include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/explore/page.h"
 #include "tools/progress.h"
@@ -178,17 +178,11 @@ void add_explore(CLI::App& app, int& exit_code) {
       ->required()
       ->type_name("FILE|KERNEL");
   command->add_option("-o", words->output, "Output file; - is standard output")->required();
-  command
-      ->add_option("--max-steps", words->max_steps,
-                   "Stop the emulator after this many instructions of one warp")
-      ->check(CLI::Range(std::uint64_t{1}, std::numeric_limits<std::uint64_t>::max()))
-      ->capture_default_str();
-  command
-      ->add_option("--timeout", words->timeout,
-                   "Stop the emulator, and each of NVIDIA's tools, after this many seconds; 0: no "
-                   "limit (tools: 300)")
-      ->check(CLI::Range(0.0, 1e9))
-      ->capture_default_str();
+  add_step_limit(*command, words->max_steps,
+                 "Stop the emulator after this many instructions of one warp");
+  add_time_limit(*command, words->timeout,
+                 "Stop the emulator, and each of NVIDIA's tools, after this many seconds; 0: no "
+                 "limit (tools: 300)");
 #ifdef TARTAN_LLVM
   command->add_option("--target", words->target,
                       "Target architecture; default: that of --gpu, else sm_80");
