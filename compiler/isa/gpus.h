@@ -32,7 +32,7 @@ std::span<const GpuRow> gpus();
 /// The rows all of whose words are in a name, without those that others name more closely: of "H100
 /// PCIe" only that one.
 std::vector<const GpuRow*> gpus_named(std::string_view name, int sm = 0);  // 0: any architecture
-/// The only one of them; null if there are none or several.
+/// The row, if there is exactly one; else null.
 const GpuRow* gpu_named(std::string_view name, int sm = 0);
 /// What is compiled for it alone: with suffix a if its architecture has one.
 Arch own_arch(const GpuRow& row);

@@ -9,7 +9,7 @@ namespace tartan::inline TARTAN_ABI::isa {
 
 bool types_match(const Signature& signature, const Spelling& spelling);
 
-/// The word that must directly follow the opcode, but does not; empty if there is none.
+/// The word that must directly follow the opcode, but does not; empty if all do.
 std::string_view misplaced(const Spelling& spelling);
 
 }  // namespace tartan::inline TARTAN_ABI::isa

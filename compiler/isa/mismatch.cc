@@ -393,7 +393,7 @@ std::string wrong_types(const Spelling& spelling) {
                      joined(types), nearest_text(near));
 }
 
-// The row with the fewest objections; null if there is none.
+// The row with the fewest objections; null if the opcode has no rows.
 const Signature* nearest_row(const Spelling& spelling) {
   const Signature* out = nullptr;
   int least = std::numeric_limits<int>::max();

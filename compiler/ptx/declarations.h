@@ -32,7 +32,7 @@ class DeclarationParser : public OperandParser {
   bool attribute();  // .attribute(...)
   bool at_name() const;
   bool at_item() const;  // the first word of an item of a module that is not its header
-  /// The name; nothing and a report if there is none.
+  /// The name; nothing, and a report, if no name is there.
   std::optional<Token> take_name(std::string_view what);
 
   std::optional<std::uint32_t> location();        // .loc

@@ -30,7 +30,7 @@ constexpr std::string_view blanks[] = {
     "\xE2\x80\x88",  "\xE2\x80\x89", "\xE2\x80\x8A", "\xE2\x80\x8B", "\xE2\x80\xA8",
     "\xE2\x80\xA9",  "\xE2\x80\xAF", "\xE3\x80\x80"};
 
-// A character of UTF-8 and its number, or one byte where there is none.
+// A character of UTF-8 and its number, or one byte where no character begins.
 struct Character {
   std::string_view bytes;
   std::optional<char32_t> number;

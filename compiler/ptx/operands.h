@@ -84,7 +84,7 @@ class OperandParser {
   /// Takes a name, or what was meant as one: that is reported where it first occurs, and taken. Of
   /// any other token nothing, and no report.
   std::optional<Token> take_word();
-  /// Behind the characters that are glued to a name; the name's own end if there are none.
+  /// Behind the characters that are glued to a name; the name's own end if nothing is.
   std::uint32_t end_of_word(const Token& name) const;
   /// Reports a word that is no name, and remembers it.
   void refuse_name(const Token& word, std::uint32_t at, std::string_view why);

@@ -8,7 +8,7 @@
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
-// The first number of a file; nothing where there is none ("max").
+// The first number of a file; nothing if it does not begin with a number ("max").
 std::optional<std::uint64_t> number_in(const char* path) {
   std::uint64_t number = 0;
   std::ifstream file(path);

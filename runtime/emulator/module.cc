@@ -163,8 +163,7 @@ Module::~Module() {
 Result<std::optional<Symbol>> Module::place(const ptx::Variable& variable) {
   const bool constant = variable.space == StateSpace::constant;
   if (variable.space != StateSpace::global && !constant) return std::optional<Symbol>();
-  // The size is another module's to say, and there is none. With a size the assembler ignores
-  // .extern.
+  // Only another module could say the size. With a size the assembler ignores .extern.
   if (variable.linkage == ".extern" && variable.unsized) return std::optional<Symbol>();
   std::uint64_t bytes = size_with_row(variable);
   if (variable.unsized && variable.initialiser) {

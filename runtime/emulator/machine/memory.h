@@ -15,9 +15,9 @@
 //   0x10'...      global memory: allocations with gaps between them, never the host's own
 //                 addresses
 //
-// Of a 64-bit address of shared memory the lower half counts. A pointer to global memory is none:
-// it faults there, as on a GPU, where its lower half is beyond all shared memory. Those of the
-// other windows are so here.
+// Of a 64-bit address of shared memory the lower half counts. A pointer to global memory is not
+// an address of shared memory: it faults there, as on a GPU, where its lower half is beyond all
+// shared memory. Pointers to the other windows have such lower halves here.
 //
 // An address is never reused after free, so a stale pointer faults.
 #pragma once
