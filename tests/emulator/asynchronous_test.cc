@@ -214,6 +214,22 @@ TEST(EmulatorConversion, PacksIntegers) {
   EXPECT_EQ(one(start + "cvt.pack.sat.u2.s32.b32 r1, r2, r3, r4;"), 0x2345678Cu);
 }
 
+// Only the lower half of a wider register is read, and its upper half becomes 0.
+TEST(EmulatorConversion, PacksInWiderRegisters) {
+  const std::string start =
+      ".reg .b64 a, b, d;\nmov.b64 a, 0x100000003F800000;\nmov.b64 b, 0x2000000040000000;\n"
+      "mov.b64 d, -1;\n";
+  const auto halves = [&](const std::string& conversion) {
+    const std::string take = ";\n.reg .b32 low, high;\nmov.b64 {low, high}, d;\n";
+    EXPECT_EQ(one(start + conversion + take + "mov.b32 r1, high;"), 0u) << conversion;
+    return one(start + conversion + take + "mov.b32 r1, low;");
+  };
+  EXPECT_EQ(halves("cvt.rn.f16x2.f32 d, a, b"), 0x3C004000u);
+  EXPECT_EQ(halves("cvt.rn.relu.f16.f32 d, b"), 0x4000u);
+  EXPECT_EQ(halves("cvt.pack.sat.u16.s32 d, a, 5"), 0xFFFF0005u);
+  EXPECT_EQ(halves("cvt.pack.sat.u8.s32.b32 d, 3, 4, a"), 0x00000304u);
+}
+
 TEST(EmulatorConversion, PowersOfTwo) {
   const auto to = [](const std::string& how, float high, float low) {
     return one(".reg .b16 h;\nmov.b32 r2, " + std::to_string(bits(high)) + ";\nmov.b32 r3, " +

@@ -18,7 +18,6 @@ constexpr OperandRow source = wider(src(OperandType(1)));
 constexpr OperandRow integer_source = also(a_special, source);
 constexpr OperandRow exact = dst(), exact_source = src(OperandType(1));
 constexpr OperandRow packed = dst(), packed_source = reg(OperandType(1));
-constexpr OperandRow f32_source = src(f32);
 constexpr OperandRow random_bits{
     .name = "rbits", .accepts = a_register, .type = Type::b32, .fit = Fit::Untyped};
 constexpr OperandRow untyped = [] {
@@ -26,7 +25,9 @@ constexpr OperandRow untyped = [] {
   out.fit = Fit::Untyped;
   return out;
 }();
-constexpr OperandRow pack_source = wider(src(Type::s32));
+constexpr OperandRow f32_source = src(f32), wide_f32 = wider(f32_source);
+constexpr OperandRow pack_result = wider(dst(u32)), pack_source = wider(src(Type::s32));
+constexpr OperandRow pack_rest = wider(src(u32));
 
 constexpr Since brains{{7, 8}, 90};
 constexpr Since small{{8, 1}, 89}, small_90{{7, 8}, 90};
@@ -73,12 +74,14 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::cvt, .types = {f16, f64}, .one = {to_float}, .flags = "sat", .operands = {result, source}},
     {.opcode = Opcode::cvt, .types = {f32, f64}, .one = {to_float}, .flags = "ftz sat", .operands = {result, source}},
     {.opcode = Opcode::cvt, .types = {bf16, f64}, .one = {to_float}, .operands = {exact, source}, .since = brains},
-    {.opcode = Opcode::cvt, .types = {f16, f32}, .one = {"rn rz", "satfinite"}, .operands = {exact, exact_source}, .since = {{8, 1}, 75}},
-    {.opcode = Opcode::cvt, .types = {f16, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {exact, exact_source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
+    {.opcode = Opcode::cvt, .types = {f16, f32}, .one = {"rn rz", "satfinite"}, .operands = {result, source}, .since = {{8, 1}, 75}},
+    {.opcode = Opcode::cvt, .types = {f16, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {result, source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
     {.opcode = Opcode::cvt, .types = {bf16, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {exact, exact_source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
     {.opcode = Opcode::cvt, .types = {bf16, f32}, .one = {to_float}, .flags = "ftz", .operands = {exact, exact_source}, .since = {{7, 0}, 80}},
-    {.opcode = Opcode::cvt, .types = {TypeSet{Type::f16x2, Type::bf16x2}, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {packed, f32_source, f32_source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
-    {.opcode = Opcode::cvt, .types = {TypeSet{Type::f16x2, Type::bf16x2}, f32}, .one = {"rs"}, .flags = "relu satfinite", .operands = {packed, f32_source, f32_source, random_bits}, .since = stochastic},
+    {.opcode = Opcode::cvt, .types = {Type::f16x2, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {result, wide_f32, wide_f32}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
+    {.opcode = Opcode::cvt, .types = {Type::bf16x2, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {packed, f32_source, f32_source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
+    {.opcode = Opcode::cvt, .types = {Type::f16x2, f32}, .one = {"rs"}, .flags = "relu satfinite", .operands = {result, wide_f32, wide_f32, random_bits}, .since = stochastic},
+    {.opcode = Opcode::cvt, .types = {Type::bf16x2, f32}, .one = {"rs"}, .flags = "relu satfinite", .operands = {packed, f32_source, f32_source, random_bits}, .since = stochastic},
     {.opcode = Opcode::cvt, .types = {tf32, f32}, .one = {"rna"}, .flags = "satfinite", .operands = {untyped, f32_source}, .since = {{7, 0}, 80}, .needs = {{"satfinite", {}, {{8, 1}, 80}}}},
     {.opcode = Opcode::cvt, .types = {tf32, f32}, .one = {"rn rz"}, .flags = "relu satfinite", .operands = {untyped, f32_source}, .since = brains, .needs = {{"satfinite", {}, {{8, 6}, 100}}}},
     // eight, six and four bits
@@ -99,9 +102,9 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::cvt, .types = {TypeSet{Type::e4m3x4, Type::e5m2x4, Type::e2m3x4, Type::e3m2x4}, f32}, .one = {"rs", "satfinite"}, .flags = "relu", .operands = {packed, vec(4, f32), random_bits}, .since = stochastic},
     {.opcode = Opcode::cvt, .types = {Type::e2m1x4, f32}, .one = {"rs", "satfinite"}, .flags = "relu", .operands = {packed, vec(4, f32), random_bits}, .since = stochastic},
     // cvt.pack
-    {.opcode = Opcode::cvt_pack, .types = {ints_16, Type::s32}, .one = {"sat"}, .operands = {dst(u32), src(Type::s32), src(Type::s32)}, .since = {{6, 5}, 72}},
-    {.opcode = Opcode::cvt_pack, .types = {TypeSet{Type::u8, Type::s8}, Type::s32, b32}, .one = {"sat"}, .operands = {dst(u32), pack_source, pack_source, src(u32)}, .since = {{6, 5}, 72}},
-    {.opcode = Opcode::cvt_pack, .types = {TypeSet{Type::u4, Type::s4, Type::u2, Type::s2}, Type::s32, b32}, .one = {"sat"}, .operands = {dst(u32), pack_source, pack_source, src(u32)}, .since = {{6, 5}, 75}},
+    {.opcode = Opcode::cvt_pack, .types = {ints_16, Type::s32}, .one = {"sat"}, .operands = {pack_result, pack_source, pack_source}, .since = {{6, 5}, 72}},
+    {.opcode = Opcode::cvt_pack, .types = {TypeSet{Type::u8, Type::s8}, Type::s32, b32}, .one = {"sat"}, .operands = {pack_result, pack_source, pack_source, pack_rest}, .since = {{6, 5}, 72}},
+    {.opcode = Opcode::cvt_pack, .types = {TypeSet{Type::u4, Type::s4, Type::u2, Type::s2}, Type::s32, b32}, .one = {"sat"}, .operands = {pack_result, pack_source, pack_source, pack_rest}, .since = {{6, 5}, 75}},
 };
 // clang-format on
 

@@ -386,6 +386,47 @@ std::optional<std::uint32_t> packed_row(Type type) {
   return std::nullopt;
 }
 
+// The low half of 64-bit registers.
+void truncate(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  const auto* a = lanes<std::uint64_t>(warp, op.a);
+  each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i]); });
+}
+
+}  // namespace
+
+std::uint32_t narrow_source(Decoder& d, std::size_t i, Type type) {
+  const RegisterRef source = d.flexible(d.operand(i), type);
+  if (bits(source.type) != 64 || bits(type) == 64) return source.slot;
+  const std::uint32_t low = d.scratch(32);
+  Op& op = d.emit(truncate);
+  op.d = low;
+  op.a = source.slot;
+  return low;
+}
+
+WideResult::WideResult(Decoder& d, Type type) : type_(type) {
+  if (!d.register_of(d.operand(0))) {  // reports what it is
+    slot = d.destination(0, type);
+    return;
+  }
+  destination_ = d.flexible(d.operand(0), type);
+  widens_ = bits(destination_.type) == 64 && bits(type) < 64;
+  slot = widens_ ? d.scratch(32) : destination_.slot;
+  bits_ = widens_ ? 32 : bits(destination_.type);
+}
+
+void WideResult::widen(Decoder& d) const {
+  if (!widens_) return;
+  Op& wide = d.emit(info(type_).is_signed ? integer_to_integer<std::int64_t, std::int32_t>
+                                          : integer_to_integer<std::uint64_t, std::uint32_t>);
+  wide.d = destination_.slot;
+  wide.a = slot;
+  wide.value = ~std::uint64_t{0};
+}
+
+namespace {
+
 // The packed formats and tf32, which no registers have.
 bool decode_packed(Decoder& d, const Modes& modes) {
   const Type into = d.spelling.type(0), out_of = d.spelling.type(1);
@@ -401,19 +442,21 @@ bool decode_packed(Decoder& d, const Modes& modes) {
   if (out_of == Type::f32) {
     const std::size_t operands = single ? 2 : 3;
     if (!d.expect_operands(operands, operands)) return true;
-    const std::uint32_t slot = d.destination(0, destination), a = d.source(1, Type::f32),
-                        b = single ? a : d.source(2, Type::f32);
+    const WideResult result(d, destination);
+    const std::uint32_t a = narrow_source(d, 1, Type::f32),
+                        b = single ? a : narrow_source(d, 2, Type::f32);
     const Type half = into == Type::f16 || into == Type::f16x2     ? Type::f16
                       : into == Type::bf16 || into == Type::bf16x2 ? Type::bf16
                                                                    : Type::none;
     const Handler faster = vector_handler(half, Type::f32, modes.flags, !single, modes.satfinite);
     Op& op = d.emit(faster ? faster : floats_to_packed);
-    op.d = slot;
+    op.d = result.slot;
     op.a = a;
     op.b = b;
     op.e = *to;
     op.count = single ? 1 : 2;
     op.flags = flags;
+    result.widen(d);
     return true;
   }
   if (!d.expect_operands(2, 2)) return true;
@@ -430,13 +473,6 @@ bool decode_packed(Decoder& d, const Modes& modes) {
   return true;
 }
 
-// The low half of 64-bit registers.
-void truncate(Warp& warp, const Op& op) {
-  auto* d = lanes<std::uint32_t>(warp, op.d);
-  const auto* a = lanes<std::uint64_t>(warp, op.a);
-  each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i]); });
-}
-
 void decode_cvt(Decoder& d) {
   if (d.spelling.has("rs")) return decode_stochastic(d);
   const Modes modes = read_modes(d);
@@ -449,31 +485,14 @@ void decode_cvt(Decoder& d) {
   if (!handler) return d.unsupported();
   if (const Handler faster = vector_handler(to, from, modes.flags)) handler = faster;
 
-  RegisterRef source = d.flexible(d.operand(1), from);
-  if (bits(source.type) == 64 && bits(from) < 64) {  // only its low part is read
-    const std::uint32_t low = d.scratch(32);
-    Op& op = d.emit(truncate);
-    op.d = low;
-    op.a = source.slot;
-    source = {low, from};
-  }
-  const auto target = d.register_of(d.operand(0));
-  if (!target) return void(d.destination(0, to));
-  const RegisterRef destination = d.flexible(d.operand(0), to);
-  const bool widen_after = bits(destination.type) == 64 && bits(to) < 64;
-  const std::uint32_t slot = widen_after ? d.scratch(32) : destination.slot;
-  const int register_bits = widen_after ? 32 : bits(destination.type);
+  const std::uint32_t source = narrow_source(d, 1, from);
+  const WideResult result(d, to);
   Op& op = d.emit(handler);
-  op.d = slot;
-  op.a = source.slot;
+  op.d = result.slot;
+  op.a = source;
   op.flags = modes.flags;
-  op.value = register_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << register_bits) - 1;
-  if (!widen_after) return;
-  Op& wide = d.emit(info(to).is_signed ? integer_to_integer<std::int64_t, std::int32_t>
-                                       : integer_to_integer<std::uint64_t, std::uint32_t>);
-  wide.d = destination.slot;
-  wide.a = slot;
-  wide.value = ~std::uint64_t{0};
+  op.value = result.mask();
+  result.widen(d);
 }
 
 constexpr InstructionRow rows[] = {{Opcode::cvt, decode_cvt},

@@ -38,15 +38,17 @@ void decode_integer_pack(Decoder& d) {
   if (d.spelling.type(1) != Type::s32 || (merges && d.spelling.type(2) != Type::b32))
     return d.unsupported();
   if (!d.expect_operands(merges ? 4 : 3, merges ? 4 : 3)) return;
-  const std::uint32_t slot = d.destination(0, Type::b32), a = d.source(1, Type::s32),
-                      b = d.source(2, Type::s32), c = merges ? d.source(3, Type::b32) : b;
+  const WideResult result(d, Type::u32);
+  const std::uint32_t a = narrow_source(d, 1, Type::s32), b = narrow_source(d, 2, Type::s32),
+                      c = merges ? narrow_source(d, 3, Type::u32) : b;
   Op& op = d.emit(pack_integers);
-  op.d = slot;
+  op.d = result.slot;
   op.a = a;
   op.b = b;
   op.c = c;
   op.count = static_cast<std::uint8_t>(width);
   op.flags = info(to).is_signed;
+  result.widen(d);
 }
 
 namespace {

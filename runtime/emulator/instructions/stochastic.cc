@@ -2,6 +2,7 @@
 // Random bits are added to what rounding towards zero leaves out, the first of them to its first
 // bit; a carry steps away from zero.
 #include "runtime/emulator/instructions/stochastic.h"
+#include "runtime/emulator/instructions/table.h"
 
 #include <algorithm>
 #include <bit>
@@ -100,15 +101,18 @@ void decode_stochastic(Decoder& d) {
       of_four ? d.children(d.operand(1)) : std::span(&d.operand(1), 2);  // the highest first
   if (elements.size() != static_cast<std::size_t>(row.elements))
     return d.unsupported("vectors of different lengths");
-  const std::uint32_t to = d.destination(0, row.element_bits == 4 ? Type::b16 : Type::b32);
-  for (std::size_t i = elements.size(); i-- > 0;) slots.push_back(d.source(elements[i], Type::f32));
+  const WideResult to(d, row.element_bits == 4 ? Type::b16 : Type::b32);
+  for (std::size_t i = elements.size(); i-- > 0;)
+    slots.push_back(of_four ? d.source(elements[i], Type::f32)
+                            : narrow_source(d, i + 1, Type::f32));
   const std::uint32_t random = d.source(operands - 1, Type::b32), list = d.append(slots);
   Op& op = d.emit(round_stochastically);
-  op.d = to;
+  op.d = to.slot;
   op.a = random;
   op.e = which;
   op.list = list;
   op.flags = static_cast<std::uint8_t>((satfinite ? satfinite_flag : 0) | (relu ? relu_flag : 0));
+  to.widen(d);
   d.rest_on(Trust::Documented, "the manual's semantics of .rs, and what is published of its bits");
 }
 
