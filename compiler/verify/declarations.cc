@@ -165,7 +165,8 @@ class DeclarationChecker {
     std::string_view expected;
     const StateSpace space = variable.space;
     const bool param = space == StateSpace::param, reg = space == StateSpace::reg;
-    if (where == Where::Module && (param || reg || space == StateSpace::local))
+    const bool global = context_.target.ptx >= Version{3, 0};  // early PTX had it outside functions
+    if (where == Where::Module && (param || (global && (reg || space == StateSpace::local))))
       expected = ".global, .const or .shared";
     if (where == Where::Kernel && !param) expected = ".param";
     if (where == Where::Function && !param && !reg) expected = ".param or .reg";

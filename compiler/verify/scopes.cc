@@ -24,7 +24,7 @@ Opaque opaque_of(const ptx::Variable& variable) {
 }
 
 NameInfo info_of(const ptx::Variable& variable) {
-  return {.kind = NameKind::Variable,
+  return {.kind = variable.space == StateSpace::reg ? NameKind::Register : NameKind::Variable,
           .type = variable.type,
           .vector = variable.vector,
           .space = variable.space,
@@ -106,7 +106,6 @@ void Scopes::restart() {
     for (const std::uint32_t index : *list) {
       const ptx::Variable& variable = module_.variables[index];
       NameInfo info = info_of(variable);
-      if (variable.space == StateSpace::reg) info.kind = NameKind::Register;
       info.constant = function_.entry;
       declare(variable.name, info);
     }

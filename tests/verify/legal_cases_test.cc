@@ -366,6 +366,59 @@ constexpr Reported reported[] = {
     {"operands-on-h200/k.ptx"},
 };
 
+// ---- What versions before 4.0 had.
+
+TEST(LegalText, EarlyVersionsLeaveOutModifiers) {
+  const auto said = [](const char* version, const char* target, const std::string& instruction) {
+    return findings(headed(target, version) + ".entry k() { .reg .f32 a; .reg .f64 b; " +
+                    instruction + "; }");
+  };
+  for (const char* each :
+       {"div.f32 a, a, a", "rcp.f32 a, a", "sqrt.f32 a, a", "sqrt.f64 b, b", "rsqrt.f64 b, b",
+        "sin.f32 a, a", "ex2.f32 a, a", "mad.f64 b, b, b, b"}) {
+    EXPECT_EQ(said("1.3", "sm_13", each), "") << each;
+    EXPECT_NE(said("1.4", "sm_13", each), "") << each;
+    EXPECT_NE(said("9.0", "sm_75", each), "") << each;
+  }
+  EXPECT_NE(said("1.3", "sm_13", "rcp.f64 b, b"), "");
+  EXPECT_EQ(said("3.1", "sm_30", "mad.f32 a, a, a, a"), "");
+  EXPECT_EQ(said("3.1", "sm_30", "mad.ftz.sat.f32 a, a, a, a"), "");
+  EXPECT_NE(said("1.3", "sm_13", "mad.ftz.f32 a, a, a, a"), "");
+  EXPECT_EQ(said("3.2", "sm_30", "mad.f32 a, a, a, a"),
+            "version-support: mad.f32 was removed after PTX 3.1, the module states 3.2; write "
+            "mad.rn.f32");
+}
+
+TEST(LegalText, EarlyVersionsDeclareRegistersOutsideFunctions) {
+  const std::string kernel =
+      ".reg .u32 g, row<3>;\n.local .b32 slots[4];\n"
+      ".entry k() { mov.u32 row2, g; st.local.u32 [slots], row2; }";
+  for (const char* version : {"1.4", "2.0", "2.3"})
+    EXPECT_EQ(findings(headed("sm_13", version) + kernel), "") << version;
+  EXPECT_NE(findings(headed("sm_20", "3.0") + kernel), "");
+}
+
+// ---- Registers wider than what they hold.
+
+TEST(LegalOperands, ConversionsTakeWiderRegisters) {
+  const auto legal = [](const std::string& instruction) {
+    return findings(headed("sm_100a") +
+                    ".entry k() { .reg .b64 d; .reg .u64 u; .reg .f64 f; .reg .b32 r; .reg .f32 x; "
+                    ".reg .b16 h; " +
+                    instruction + "; }")
+        .empty();
+  };
+  for (const char* each : {"cvt.pack.sat.u16.s32 d, d, u", "cvt.pack.sat.u8.s32.b32 u, r, r, d",
+                           "cvt.rn.f16x2.f32 d, d, x", "cvt.rs.relu.f16x2.f32 d, x, d, r",
+                           "cvt.rn.relu.f16.f32 r, d", "cvt.rz.satfinite.f16.f32 d, x"})
+    EXPECT_TRUE(legal(each)) << each;
+  for (const char* each :
+       {"cvt.pack.sat.u16.s32 f, r, r", "cvt.rn.f16x2.f32 u, x, x", "cvt.rn.f16x2.f32 r, f, x",
+        "cvt.rs.f16x2.f32 r, x, x, d", "cvt.rn.bf16x2.f32 d, x, x", "cvt.rn.bf16x2.f32 r, d, x",
+        "cvt.rn.bf16.f32 r, x", "cvt.rna.tf32.f32 d, x", "cvt.rn.satfinite.e4m3x2.f32 r, x, x"})
+    EXPECT_FALSE(legal(each)) << each;
+}
+
 TEST(LegalCases, HaveTheAssemblersVerdict) {
   for (const Reported& each : reported) {
     auto source = read_source(cases + each.file);

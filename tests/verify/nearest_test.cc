@@ -114,7 +114,7 @@ TEST(Nearest, FormsAreLegalAndShort) {
       {"st.global.u4 [a], r;", "are .u8, .u16, .u32 and .u64"},
       {"mul.wide.u64 d, r, r;", "are .u32 and .u16"},
       {"popc.u32 r, r;", "is .b32"},
-      {"div.f32 f, f, f;", "is div.rn.f32"},
+      {"fma.f32 f, f, f, f;", "is fma.rn.f32"},
       {"mul.u32 r, r, r;", "is mul.lo.u32"},
       {"mul.u32.wide d, r, r;", "is mul.wide.u32"},
       {"cvt.f16.f32 h, f;", "is cvt.rn.f16.f32"},

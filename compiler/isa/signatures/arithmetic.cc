@@ -55,6 +55,9 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::mad, .types = {Type::s32}, .one = {"hi", "sat"}, .operands = {dst(), src(), src(), src()}},
     {.opcode = Opcode::mad, .types = {ints_32_64}, .one = {"lo hi", "cc"}, .operands = {dst(), src(), src(), src()}, .since = {{3, 0}, 20}, .needs = {cc_64}},
     {.opcode = Opcode::mad, .types = {f32}, .one = {"rn rz rm rp"}, .flags = "ftz sat", .operands = {dst(), src(), src(), src()}},
+    {.opcode = Opcode::mad, .types = {f32}, .flags = "sat", .operands = {dst(), src(), src(), src()}, .since = until(3, 1)},
+    {.opcode = Opcode::mad, .types = {f32}, .flags = "ftz sat", .operands = {dst(), src(), src(), src()}, .since = {.ptx = {1, 4}, .last = {3, 1}}},
+    {.opcode = Opcode::mad, .types = {f64}, .operands = {dst(), src(), src(), src()}, .since = until(1, 3)},
     {.opcode = Opcode::mad, .types = {f64}, .one = {"rn rz rm rp"}, .operands = {dst(), src(), src(), src()}},
     {.opcode = Opcode::madc, .types = {ints}, .one = {"lo hi"}, .operands = {dst(), src(), src(), src()}, .since = {{3, 0}, 20}},
     {.opcode = Opcode::madc, .types = {ints_32_64}, .one = {"lo hi", "cc"}, .operands = {dst(), src(), src(), src()}, .since = {{3, 0}, 20}, .needs = {cc_64}},
@@ -71,6 +74,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::div, .types = {ints_to_32}, .operands = {dst(), src(), src()}},
     {.opcode = Opcode::div, .types = {ints_64}, .operands = {dst(), no_function(src()), no_function(src())}},
     {.opcode = Opcode::div, .types = {f32}, .one = {"rn rz rm rp approx full"}, .flags = "ftz", .operands = {dst(), src(), src()}},
+    {.opcode = Opcode::div, .types = {TypeSet{f32, f64}}, .operands = {dst(), src(), src()}, .since = until(1, 3)},
     {.opcode = Opcode::div, .types = {f64}, .one = {"rn rz rm rp"}, .operands = {dst(), src(), src()}},
     // min, max
     {.opcode = Opcode::min, .types = {ints}, .operands = {dst(), src(), src()}},

@@ -22,7 +22,7 @@ constexpr OperandRow plain(OperandRow row) {
   row.plain = true;
   return row;
 }
-constexpr OperandRow branch_index = plain(src(u32, "index"));
+constexpr OperandRow branch_index = src(u32, "index");
 constexpr OperandRow stack_alignment{.name = "align",
                                      .accepts = an_integer,
                                      .type = u32,
@@ -58,7 +58,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::trap},
     {.opcode = Opcode::brkpt},
     {.opcode = Opcode::stacksave, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst()}, .since = stack},
-    {.opcode = Opcode::stackrestore, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {reg()}, .since = stack},
+    {.opcode = Opcode::stackrestore, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {plain(reg())}, .since = stack},
     {.opcode = Opcode::alloca, .types = {TypeSet{Type::u32, Type::u64}}, .operands = {dst(), src(OperandType(0), "size"), optional(stack_alignment)}, .since = stack},
     {.opcode = Opcode::nanosleep, .types = {Type::u32}, .operands = {no_function(src())}, .since = {{6, 3}, 70}},
     {.opcode = Opcode::pmevent, .operands = {imm(0, 15)}, .since = {{1, 4}, 10}},

@@ -56,6 +56,9 @@ inline constexpr std::span<const Signature> (*signature_families[])() = {
 };
 // clang-format on
 
+/// What PTX had from the start until that version.
+constexpr Since until(std::uint8_t major, std::uint8_t minor) { return {.last = {major, minor}}; }
+
 // Type sets that many rows share.
 inline constexpr TypeSet ints_16{Type::u16, Type::s16};
 inline constexpr TypeSet ints_32{Type::u32, Type::s32};

@@ -11,6 +11,14 @@ constexpr TypeSet brain{Type::bf16, Type::bf16x2};
 
 // clang-format off
 constexpr Signature rows[] = {
+    // without .approx or a rounding, as in early versions
+    {.opcode = Opcode::rcp, .types = {f32}, .operands = {dst(), src()}, .since = until(1, 3)},
+    {.opcode = Opcode::sqrt, .types = {TypeSet{f32, f64}}, .operands = {dst(), src()}, .since = until(1, 3)},
+    {.opcode = Opcode::rsqrt, .types = {TypeSet{f32, f64}}, .operands = {dst(), src()}, .since = until(1, 3)},
+    {.opcode = Opcode::sin, .types = {f32}, .operands = {dst(), src()}, .since = until(1, 3)},
+    {.opcode = Opcode::cos, .types = {f32}, .operands = {dst(), src()}, .since = until(1, 3)},
+    {.opcode = Opcode::lg2, .types = {f32}, .operands = {dst(), src()}, .since = until(1, 3)},
+    {.opcode = Opcode::ex2, .types = {f32}, .operands = {dst(), src()}, .since = until(1, 3)},
     {.opcode = Opcode::rcp, .types = {f32}, .one = {"approx rn rz rm rp"}, .flags = "ftz", .operands = {dst(), src()}},
     {.opcode = Opcode::rcp, .types = {f64}, .one = {"rn rz rm rp"}, .flags = "ftz", .operands = {dst(), src()}},
     {.opcode = Opcode::rcp, .types = {f64}, .one = {"approx", "ftz"}, .operands = {dst(), src()}, .since = {{2, 1}, 20}},
