@@ -135,6 +135,14 @@ std::optional<Constant> parse_literal(std::string_view text) {
   return parse_integer(text);
 }
 
+bool exceeds_64_bits(std::string_view text) {
+  if (parse_literal(text)) return false;
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  const std::string_view digits = hexadecimal ? text.substr(2) : text;
+  const std::string_view all = hexadecimal ? "0123456789abcdefABCDEF" : "0123456789";
+  return digits.size() > 16 && digits.find_first_not_of(all) == std::string_view::npos;
+}
+
 const BinaryOperator* binary_operator(std::string_view text, int level) {
   for (const BinaryOperator& row : operators)
     if (text.starts_with(row.text)) return row.level >= level ? &row : nullptr;

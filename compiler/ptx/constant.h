@@ -19,6 +19,8 @@ struct Constant {
 
 /// 42, 0x1F, 017, 0b101, 1U, 1.5, 0f3F800000, 0d3FF0000000000000.
 std::optional<Constant> parse_literal(std::string_view text);
+/// Whether `text` is an integer that is no literal for having more than 64 bits.
+bool exceeds_64_bits(std::string_view text);
 
 struct BinaryOperator {
   std::string_view text;

@@ -23,6 +23,11 @@ std::string describe(const Token& token) {
              : fmt::format("'{}'", token.text.substr(0, 60));
 }
 
+// What was expected in place of a word that is no literal.
+std::string_view number_expected(std::string_view found) {
+  return exceeds_64_bits(found) ? "a number of at most 64 bits" : "a number";
+}
+
 }  // namespace
 
 void OperandParser::syntax(std::string_view expected) {
@@ -149,6 +154,7 @@ bool OperandParser::parse_operand(Operand& operand) {
   scratch.push(operand);
   advance();
   Operand second;
+  const Listing listing(listing_, true);  // p|q+1 is no sum
   if (!parse_primary(second)) return false;
   scratch.push(second);
   Operand pair{.kind = OperandKind::Pair, .offset = operand.offset};
@@ -336,7 +342,7 @@ bool OperandParser::parse_number(Operand& operand) {
   const bool radix = token_.text.starts_with("0x") || token_.text.starts_with("0X");
   if (!literal && is_misnamed(token_) && !radix)
     return parse_misnamed(operand) && parse_behind_name(operand);
-  if (!literal) return syntax("a number"), false;
+  if (!literal) return syntax(number_expected(token_.text)), false;
   const Token number = token_;
   advance();
   if (at_operator()) {
@@ -420,7 +426,7 @@ bool OperandParser::unary(Constant& value) {
   if (first.kind == TokenKind::Number || first.text == warp_size) {
     const auto literal =
         first.text == warp_size ? Constant{Type::s64, 32} : parse_literal(first.text);
-    if (!literal) return syntax("a number"), false;
+    if (!literal) return syntax(number_expected(first.text)), false;
     value = *literal;
     return advance(), true;
   }
