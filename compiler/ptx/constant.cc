@@ -135,12 +135,25 @@ std::optional<Constant> parse_literal(std::string_view text) {
   return parse_integer(text);
 }
 
-bool exceeds_64_bits(std::string_view text) {
-  if (parse_literal(text)) return false;
-  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-  const std::string_view digits = hexadecimal ? text.substr(2) : text;
-  const std::string_view all = hexadecimal ? "0123456789abcdefABCDEF" : "0123456789";
-  return digits.size() > 16 && digits.find_first_not_of(all) == std::string_view::npos;
+std::string_view number_expected(std::string_view text) {
+  constexpr std::string_view decimal = "0123456789", hexadecimal = "0123456789abcdefABCDEF";
+  const auto consists_of = [](std::string_view word, std::string_view characters) {
+    return !word.empty() && word.find_first_not_of(characters) == std::string_view::npos;
+  };
+  if (parse_literal(text) || text.empty() || decimal.find(text[0]) == std::string_view::npos)
+    return {};
+  if (consists_of(text, decimal)) return "a number of at most 64 bits";
+  if (const std::size_t exponent = text.find_first_of("eE"); exponent != std::string_view::npos)
+    if (consists_of(text.substr(0, exponent), "0123456789.") &&
+        consists_of(text.substr(exponent + 1), decimal))
+      return "a number that f64 can hold";
+  if (text[0] != '0' || text.size() < 3 || !consists_of(text.substr(2), hexadecimal)) return {};
+  switch (text[1] | 0x20) {
+    case 'x': return "a number of at most 64 bits";
+    case 'f': return "0f and 8 hexadecimal digits";
+    case 'd': return "0d and 16 hexadecimal digits";
+    default: return {};
+  }
 }
 
 const BinaryOperator* binary_operator(std::string_view text, int level) {

@@ -19,8 +19,9 @@ struct Constant {
 
 /// 42, 0x1F, 017, 0b101, 1U, 1.5, 0f3F800000, 0d3FF0000000000000.
 std::optional<Constant> parse_literal(std::string_view text);
-/// Whether `text` is an integer that is no literal for having more than 64 bits.
-bool exceeds_64_bits(std::string_view text);
+/// What is expected in place of what looks like a number and is no literal: 0f3F80000, 1e400,
+/// 0x1FFFFFFFFFFFFFFFF. Empty for other text.
+std::string_view number_expected(std::string_view text);
 
 struct BinaryOperator {
   std::string_view text;

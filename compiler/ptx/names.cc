@@ -25,7 +25,7 @@ std::string not_in_names(char c) {
 
 bool OperandParser::is_misnamed(const Token& token) {
   return token.kind == TokenKind::Number && !parse_literal(token.text) &&
-         !exceeds_64_bits(token.text) && std::ranges::all_of(token.text, in_name);
+         number_expected(token.text).empty() && std::ranges::all_of(token.text, in_name);
 }
 
 void OperandParser::refuse_name(const Token& word, std::uint32_t at, std::string_view why) {

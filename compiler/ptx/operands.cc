@@ -23,11 +23,6 @@ std::string describe(const Token& token) {
              : fmt::format("'{}'", token.text.substr(0, 60));
 }
 
-// What was expected in place of a word that is no literal.
-std::string_view number_expected(std::string_view found) {
-  return exceeds_64_bits(found) ? "a number of at most 64 bits" : "a number";
-}
-
 }  // namespace
 
 void OperandParser::syntax(std::string_view expected) {
@@ -336,13 +331,18 @@ bool OperandParser::at_operator() const {
   return token_.is('?') || binary_operator(source_.text().substr(token_.offset, 2), 0);
 }
 
+void OperandParser::no_number(std::string_view found) {
+  const std::string_view expected = number_expected(found);
+  syntax(expected.empty() ? "a number" : expected);
+}
+
 // Most constants are one number.
 bool OperandParser::parse_number(Operand& operand) {
   const auto literal = parse_literal(token_.text);
   const bool radix = token_.text.starts_with("0x") || token_.text.starts_with("0X");
   if (!literal && is_misnamed(token_) && !radix)
     return parse_misnamed(operand) && parse_behind_name(operand);
-  if (!literal) return syntax(number_expected(token_.text)), false;
+  if (!literal) return no_number(token_.text), false;
   const Token number = token_;
   advance();
   if (at_operator()) {
@@ -426,7 +426,7 @@ bool OperandParser::unary(Constant& value) {
   if (first.kind == TokenKind::Number || first.text == warp_size) {
     const auto literal =
         first.text == warp_size ? Constant{Type::s64, 32} : parse_literal(first.text);
-    if (!literal) return syntax(number_expected(first.text)), false;
+    if (!literal) return no_number(first.text), false;
     value = *literal;
     return advance(), true;
   }

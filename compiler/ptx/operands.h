@@ -63,6 +63,7 @@ class OperandParser {
   /// Takes the punctuation `c`; otherwise reports that `expected` is missing.
   bool expect(char c, std::string_view expected = {});
   void syntax(std::string_view expected);
+  void no_number(std::string_view found);
   void end_of_text(std::string_view expected);
   void refuse(std::uint32_t offset, std::string message);
 

@@ -245,7 +245,8 @@ bool OperandMatcher::element_fits(const ptx::Operand& operand, const Wanted& wan
   if (wanted.row.indexed)
     return isa::space_bit(info.space) & wanted_spaces(wanted) &&
            !(wanted.row.written && info.constant);
-  return wanted.row.accepts & isa::a_variable && variable_fits(info, wanted);
+  return wanted.row.accepts & isa::a_variable && !is_half(operand, info, wanted.type) &&
+         variable_fits(info, wanted);
 }
 
 bool OperandMatcher::index_fits(const ptx::Operand& index) const {

@@ -110,6 +110,18 @@ TEST(Cases, NamesOfAllKinds) {
              "'.' is no part of names");
 }
 
+TEST(Cases, BrokenNumbersAreNoNames) {
+  const auto constant = [](const std::string& text) {
+    return module(".reg .b64 r;\nmov.b64 r, " + text + ";");
+  };
+  expect_one(constant("18446744073709551616"), "expected a number of at most 64 bits");
+  expect_one(constant("0x12345678901234567"), "expected a number of at most 64 bits");
+  expect_one(constant("0f3F80000"), "expected 0f and 8 hexadecimal digits");
+  expect_one(constant("0D3ff00000000000000"), "expected 0d and 16 hexadecimal digits");
+  expect_one(constant("1e400"), "expected a number that f64 can hold");
+  expect_one(constant("3d_grid"), "3d_grid is no name");
+}
+
 TEST(Cases, ABrokenHeaderIsOneError) {
   expect_one(module(".reg .b32 r;\nld.param.u32 r, [n];", "k(.param .u32 n .param .u32 m)"),
              "expected ',' or ')'");

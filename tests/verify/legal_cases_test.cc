@@ -194,6 +194,21 @@ cvta.global.u64 d, g[r1]
 !bra g[1])");
 }
 
+TEST(LegalOperands, AddressesInGlobalMemoryHave64Bits) {
+  const auto legal = [](const std::string& operands) {
+    return findings(
+               headed("sm_90") +
+               ".global .b32 g[4];\n.shared .b32 s[4];\n.entry k() { .reg .b32 r; .reg .b64 d; "
+               "mov" +
+               operands + "; }")
+        .empty();
+  };
+  for (const char* each : {".b64 d, g", ".u64 d, g[1]", ".b32 r, s", ".u32 r, s[1]"})
+    EXPECT_TRUE(legal(each)) << each;
+  for (const char* each : {".b32 r, g", ".b32 r, g[1]", ".s32 r, g[1]"})
+    EXPECT_FALSE(legal(each)) << each;
+}
+
 TEST(LegalOperands, SumsOfRegistersAndConstants) {
   expect_verdicts(R"(mov.u32 u, r2+4
 mov.u64 d, e+4
