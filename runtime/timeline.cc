@@ -43,9 +43,9 @@ class Rows {
   std::map<std::uint32_t, std::vector<std::uint64_t>> open_;  // ends of slices, by tid
 };
 
-class Trace {
+class TraceEventFile {
  public:
-  explicit Trace(const Timeline& timeline) : timeline_(timeline) {}
+  explicit TraceEventFile(const Timeline& timeline) : timeline_(timeline) {}
 
   std::string text() {
     lines_.clear();
@@ -254,7 +254,7 @@ void Timeline::add(TimelineLaunch launch, std::vector<TimelineCta> ctas,
   launches_.push_back(std::move(launch));
 }
 
-std::string Timeline::json() const { return Trace(*this).text(); }
+std::string Timeline::json() const { return TraceEventFile(*this).text(); }
 
 std::string Timeline::summary() const {
   std::string out;

@@ -175,7 +175,7 @@ class CallChecker {
                                       call.callee->text));
     const ptx::Directive* table = table_of(*call.prototype, call.instruction);
     if (table && table->prototype)
-      return void(match(call, Signature(module_.prototypes[*table->prototype])));
+      return void(match(call, FunctionType(module_.prototypes[*table->prototype])));
     if (table && table->name == ".calltargets") {
       for (const ptx::Function* target : targets_of(*table))
         if (!match(call, *target)) return;
@@ -250,10 +250,10 @@ class CallChecker {
     if (!open && given != expected &&
         (call.results ? call.results->count : 0) == callee.results.size())
       return number(call, "argument", expected, given);
-    return match(call, Signature(module_, callee));
+    return match(call, FunctionType(module_, callee));
   }
 
-  bool match(const Call& call, const Signature& signature) {
+  bool match(const Call& call, const FunctionType& signature) {
     const auto results =
         call.results ? module_.children(*call.results) : std::span<const Operand>();
     const auto arguments =

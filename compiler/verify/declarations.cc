@@ -37,12 +37,13 @@ class DeclarationChecker {
       if (item.kind == ptx::ItemKind::Function) function(module_.functions[item.index]);
     }
     constants();
-    for (const ptx::Prototype& each : module_.prototypes) prototype(Signature(each), each.returns);
+    for (const ptx::Prototype& each : module_.prototypes)
+      prototype(FunctionType(each), each.returns);
   }
 
  private:
   void function(const ptx::Function& function) {
-    const Signature signature(module_, function);
+    const FunctionType signature(module_, function);
     for (const Variable* each : signature.results) variable(*each, Where::Function);
     for (const Variable* each : signature.params) {
       variable(*each, function.entry ? Where::Kernel : Where::Function);
@@ -84,7 +85,7 @@ class DeclarationChecker {
            variable.elements;
   }
 
-  void prototype(const Signature& signature, bool returns) {
+  void prototype(const FunctionType& signature, bool returns) {
     for (const Variable* each : signature.results) variable(*each, Where::Function);
     for (const Variable* each : signature.params) variable(*each, Where::Function);
     several_results(signature);
@@ -92,7 +93,7 @@ class DeclarationChecker {
       error(signature.results[0]->name, "a prototype with results cannot be .noreturn");
   }
 
-  void small_numbers(const Signature& signature) {
+  void small_numbers(const FunctionType& signature) {
     if (context_.passes_registers) return;
     for (const auto* list : {&signature.results, &signature.params})
       for (const Variable* each : *list)
@@ -103,7 +104,7 @@ class DeclarationChecker {
                     tartan::name(each->type), each->name));
   }
 
-  void several_results(const Signature& signature) {
+  void several_results(const FunctionType& signature) {
     if (signature.results.size() < 2) return;
     for (const Variable* each : signature.results)
       if (each->space != StateSpace::reg)
@@ -113,7 +114,7 @@ class DeclarationChecker {
   }
 
   // Bytes of a kernel's parameters.
-  void parameter_space(const ptx::Function& kernel, const Signature& signature) {
+  void parameter_space(const ptx::Function& kernel, const FunctionType& signature) {
     constexpr std::uint64_t many = 32764, few = 4352;
     const Target& target = context_.target;
     const bool unknown = target.arch.sm == 0;

@@ -298,7 +298,7 @@ class DirectiveChecker {
   std::string differ(const Function& x, const Function& y) const {
     if (states(module_, x, no_return) != states(module_, y, no_return))
       return std::string(no_return);
-    return difference(Signature(module_, x), Signature(module_, y));
+    return difference(FunctionType(module_, x), FunctionType(module_, y));
   }
 
   void alias_error(std::string_view at, std::string message) {

@@ -10,7 +10,6 @@
 namespace tartan::inline TARTAN_ABI::verify {
 namespace {
 
-using isa::OperandKind;
 using isa::OperandSpec;
 using isa::Role;
 
@@ -139,11 +138,11 @@ void MatrixOperands::check() {
 
 void MatrixOperands::operand(const OperandSpec& spec, const ptx::Operand& operand) {
   switch (spec.kind) {
-    case OperandKind::Vector: return vector(spec, operand);
-    case OperandKind::Address: return address(spec, operand);
-    case OperandKind::Immediate: return immediate(spec, operand);
-    case OperandKind::Pair: return pair(spec, operand);
-    case OperandKind::Register: break;
+    case isa::OperandKind::Vector: return vector(spec, operand);
+    case isa::OperandKind::Address: return address(spec, operand);
+    case isa::OperandKind::Immediate: return immediate(spec, operand);
+    case isa::OperandKind::Pair: return pair(spec, operand);
+    case isa::OperandKind::Register: break;
   }
   // Metadata and scales may have their own braces.
   const bool braces =
@@ -255,7 +254,7 @@ bool MatrixOperands::constant(const OperandSpec& spec, const ptx::Operand& opera
   if (spec.role == Role::a_descriptor || spec.role == Role::b_descriptor ||
       spec.role == Role::stride)
     return number;
-  if (spec.kind != OperandKind::Vector || spec.role == Role::d) return false;
+  if (spec.kind != isa::OperandKind::Vector || spec.role == Role::d) return false;
   if (opcode == isa::Opcode::wmma_mma && spec.role == Role::b && row_.form.b != f16 &&
       row_.form.b != bf16)
     return false;
@@ -267,7 +266,7 @@ bool MatrixOperands::constant(const OperandSpec& spec, const ptx::Operand& opera
 
 // _ among the registers of a result: illegal if the result is also read, and for tf32 in wmma.mma.
 bool MatrixOperands::sink(const OperandSpec& spec) const {
-  if (spec.role != Role::d || spec.kind != OperandKind::Vector ||
+  if (spec.role != Role::d || spec.kind != isa::OperandKind::Vector ||
       row_.form.opcode == isa::Opcode::wgmma)
     return false;
   return row_.form.opcode != isa::Opcode::wmma_mma || row_.form.a != tf32;

@@ -24,12 +24,12 @@ bool same_kind(const ptx::Variable& formal, const ptx::Variable& actual) {
 
 }  // namespace
 
-Signature::Signature(const ptx::Module& module, const ptx::Function& function) {
+FunctionType::FunctionType(const ptx::Module& module, const ptx::Function& function) {
   for (const std::uint32_t each : function.results) results.push_back(&module.variables[each]);
   for (const std::uint32_t each : function.params) params.push_back(&module.variables[each]);
 }
 
-Signature::Signature(const ptx::Prototype& prototype) {
+FunctionType::FunctionType(const ptx::Prototype& prototype) {
   for (const ptx::Variable& each : prototype.results) results.push_back(&each);
   for (const ptx::Variable& each : prototype.params) params.push_back(&each);
 }
@@ -61,7 +61,7 @@ bool unsupported(const ptx::Variable& variable) {
          (variable.type == Type::pred || (kind && type.bits <= 16));
 }
 
-std::string difference(const Signature& x, const Signature& y) {
+std::string difference(const FunctionType& x, const FunctionType& y) {
   const auto compare = [](const std::vector<const ptx::Variable*>& left,
                           const std::vector<const ptx::Variable*>& right,
                           std::string_view what) -> std::string {

@@ -10,9 +10,9 @@
 namespace tartan::inline TARTAN_ABI::verify {
 
 /// The parameters and results of a function or prototype.
-struct Signature {
-  Signature(const ptx::Module& module, const ptx::Function& function);
-  explicit Signature(const ptx::Prototype& prototype);
+struct FunctionType {
+  FunctionType(const ptx::Module& module, const ptx::Function& function);
+  explicit FunctionType(const ptx::Prototype& prototype);
 
   std::vector<const ptx::Variable*> results, params;
 };
@@ -31,7 +31,7 @@ bool takes_constant(const ptx::Variable& formal, bool floating);
 bool unsupported(const ptx::Variable& variable);
 
 /// How two declarations of one function differ, in words; empty: not at all.
-std::string difference(const Signature& x, const Signature& y);
+std::string difference(const FunctionType& x, const FunctionType& y);
 
 /// Whether a kernel or function states the directive, such as .noreturn.
 bool states(const ptx::Module& module, const ptx::Function& function, std::string_view directive);

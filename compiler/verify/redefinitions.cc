@@ -150,7 +150,7 @@ class ModuleChecker {
   void functions(const ptx::Function& first, const ptx::Function& now) {
     if (first.entry != now.entry)
       return differ(now.name, "is declared as a kernel and as a function", first.offset);
-    const std::string what = difference(Signature(module_, first), Signature(module_, now));
+    const std::string what = difference(FunctionType(module_, first), FunctionType(module_, now));
     if (!what.empty())
       return differ(now.name, fmt::format("is declared with differences in {}", what),
                     first.offset);

@@ -47,7 +47,9 @@ void run_lifted(Warp& warp, const Op& op) {
 
 // ---- Operands.
 
-std::uint8_t bytes_of(Type type) { return static_cast<std::uint8_t>(std::max(bits(type), 8) / 8); }
+std::uint8_t lane_bytes(Type type) {
+  return static_cast<std::uint8_t>(std::max(bits(type), 8) / 8);
+}
 
 class Operands {
  public:
@@ -75,16 +77,16 @@ class Operands {
     if (operand.kind == ptx::OperandKind::Vector || operand.kind == ptx::OperandKind::Pair)
       for (const ptx::Operand& each : d_.children(operand)) add(each, to);
     else if (const auto found = d_.register_of(operand); found && found->type != Type::pred)
-      to.push_back({found->slot, bytes_of(found->type)});
+      to.push_back({found->slot, lane_bytes(found->type)});
   }
   void one(const ptx::Operand& operand, Type type, std::vector<LiftedRegister>& to) {
     if (operand.kind == ptx::OperandKind::Name && operand.text == "_")
-      return to.push_back({~0u, bytes_of(type)});
+      return to.push_back({~0u, lane_bytes(type)});
     if (const auto found = d_.register_of(operand)) {
-      if (found->type != Type::pred) to.push_back({found->slot, bytes_of(found->type)});
+      if (found->type != Type::pred) to.push_back({found->slot, lane_bytes(found->type)});
       return;
     }
-    to.push_back({d_.source(operand, type), bytes_of(type)});
+    to.push_back({d_.source(operand, type), lane_bytes(type)});
   }
 
   Decoder& d_;
