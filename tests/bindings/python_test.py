@@ -199,7 +199,7 @@ class Host(unittest.TestCase):
         for block in ((), (0,)):
             with self.assertRaisesRegex(tartan.Error, "block: expected the number of threads"):
                 scale(values, 2.5, block=block)
-        with self.assertRaisesRegex(ValueError, "block: expected at most three sizes"):
+        with self.assertRaisesRegex(ValueError, "block: expected 0 to 2"):
             scale(values, 2.5, block=(-1,))
         with self.assertRaisesRegex(tartan.Error, "unknown kernel scala; the module has scale"):
             self.device.load_ptx(SCALE, "scala")
@@ -305,6 +305,45 @@ class Misuse(unittest.TestCase):
         self.refused("options->block: expected 0", a, b, c, block=(32,))
         other = tartan.Device("emulator").to_device(a)
         self.refused(r"A \(parameter 0\).*buffer of another device", other, b, c)
+
+    def test_numbers_are_not_wrapped(self):
+        d, ones = self.device, self.device.to_device(array.array("f", [1] * 32))
+        scale = d.load_ptx(SCALE, "scale")
+        for wrong, pattern, call in (
+            (ValueError, r"shape: expected less than 2\^63 bytes", lambda: d.empty((2**40,) * 2, "f32")),
+            (ValueError, "shape: expected 0 to .*, found -1", lambda: d.empty(-1, "f32")),
+            (TypeError, "shape: .*found float", lambda: d.empty(1.5, "f32")),
+            (TypeError, "shape: .*found str", lambda: d.empty((1, "2"), "f32")),
+            (ValueError, "byte: expected 0 to .*, found 300", lambda: ones.fill(300)),
+            (TypeError, "byte: .*found str", lambda: ones.fill("a")),
+            (ValueError, "dynamic_shared: .*found 1099511627776",
+             lambda: scale(ones, 3.0, block=(32,), dynamic_shared=2**40)),
+            (ValueError, "grid: .*found -1", lambda: scale(ones, 3.0, grid=(-1,), block=(32,))),
+            (TypeError, "grid: .*found int", lambda: scale(ones, 3.0, grid=1, block=(32,))),
+            (ValueError, "stream: .*found -1", lambda: scale(ones, 3.0, block=(32,), stream=-1)),
+            (TypeError, "stream: .*found str", lambda: scale(ones, 3.0, block=(32,), stream="x")),
+            (ValueError, "timeout: .*found nan",
+             lambda: tartan.Device("emulator", timeout=math.nan)),
+            (ValueError, "threads: .*found -1", lambda: tartan.Device("emulator", threads=-1)),
+        ):  # fmt: skip
+            with self.assertRaisesRegex(wrong, pattern):
+                call()
+        self.assertEqual(struct.unpack("=32f", ones.read()), (1.0,) * 32)
+
+    def test_types_are_named(self):
+        for call in (
+            lambda: tartan.check(None),
+            lambda: tartan.check(SCALE, 5),
+            lambda: tartan.compile(None, "sm_80"),
+            lambda: tartan.compile("gemm", None),
+            lambda: tartan.Device(None),
+            lambda: self.device.load(None),
+            lambda: self.device.load_ptx(SCALE, None),
+        ):
+            with self.assertRaisesRegex(TypeError, "expected .*, found"):
+                call()
+        with self.assertRaisesRegex(ValueError, "m: expected a number, found nan"):
+            tartan.compile("gemm", "sm_80", m=math.nan)
 
     def test_numbers_out_of_range(self):
         kernel = tartan.compile("gemm", self.device, m=0, n=0, k=0, c="f16")
@@ -451,13 +490,19 @@ class Numpy(unittest.TestCase):
         from tartan import _dlpack
 
         buffer = self.device.empty((3,), "f32")
+        _dlpack._free_unused()
         before = len(_dlpack._exported)
         capsule = buffer.__dlpack__()  # nobody consumes it
         taken = np.from_dlpack(buffer)
         self.assertEqual(len(_dlpack._exported), before + 2)
         del capsule, taken
         gc.collect()
+        np.from_dlpack(buffer)  # an export frees what nobody took
         self.assertEqual(len(_dlpack._exported), before)
+
+    def test_an_error_of_the_consumer_arrives(self):
+        with self.assertRaises((RuntimeError, BufferError, TypeError)):
+            np.from_dlpack(self.device.empty((4, 4), "bf16"))
 
     def test_layouts_and_types_are_refused(self):
         with self.assertRaisesRegex(ValueError, r"strides \(1, 4\): expected a contiguous one"):

@@ -18,6 +18,7 @@ from ._library import (
     LaunchOptions,
     check,
     encoded,
+    integer,
     library,
     take_json,
     usage_error,
@@ -46,6 +47,10 @@ class Device:
         threads: Optional[int] = None,
         schedule: Optional[str] = None,
     ) -> None:
+        if timeout is not None and not math.isfinite(timeout):
+            raise ValueError(f"timeout: expected seconds, found {timeout}")
+        if threads is not None:
+            threads = integer(threads, "threads", 31)
         given = {
             "hardware": hardware,
             "checks": checks,
@@ -77,13 +82,15 @@ class Device:
         """The GPU of an existing CUcontext, which the caller keeps alive; 0: the context that is
         current on this thread. `ordinal` is its GPU's number, that of tensors there."""
         handle = Handle(library.tartan_device_free)
-        check(library.tartan_adopt(context or None, ctypes.byref(handle.pointer)))
+        check(library.tartan_adopt(integer(context, "context", 64) or None, ctypes.byref(handle.pointer)))
         out = cls.__new__(cls)
         out._open(handle, ordinal)
         return out
 
     def load(self, kernel: Kernel) -> "Function":
         """Loads a compiled kernel."""
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel: expected tartan.Kernel, found {type(kernel).__name__}")
         handle = Handle(library.tartan_function_free)
         with self._lock:
             check(
@@ -115,8 +122,7 @@ class Device:
 
     def empty(self, shape: Shape, dtype: str) -> "Buffer":
         """An array in the device's memory, contents undefined; dtype: "f16", "bf16", "u8", ..."""
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
-        return Buffer(self, extents, dtype)
+        return Buffer(self, _shape(shape), dtype)
 
     def to_device(self, array: Any) -> "Buffer":
         """A copy of an array of the host's."""
@@ -154,7 +160,10 @@ class Buffer:
         self.device = device
         self.shape = shape
         self.dtype = dtype
-        self.nbytes: int = math.prod(shape) * _dlpack.element_bits(dtype) // 8
+        bits = math.prod(shape) * _dlpack.element_bits(dtype)
+        if bits // 8 >= 1 << 63:
+            raise ValueError(f"shape: expected less than 2^63 bytes, found {shape} of {dtype}")
+        self.nbytes: int = bits // 8
         self._handle = Handle(library.tartan_buffer_free)
         with device._lock:
             check(
@@ -182,7 +191,7 @@ class Buffer:
     def fill(self, byte: int) -> None:
         """Sets each byte."""
         with self.device._lock:
-            check(library.tartan_fill(self._handle.pointer, byte))
+            check(library.tartan_fill(self._handle.pointer, integer(byte, "byte", 8)))
 
     def _write(self, view: _dlpack.View) -> None:
         with self.device._lock:
@@ -233,11 +242,19 @@ def _fits(wanted: str, found: str) -> bool:
     return found[0] == "u" and _bits(found) == widths.get(wanted, _bits(wanted))
 
 
+def _shape(shape: Shape) -> Tuple[int, ...]:
+    sizes = (shape,) if hasattr(shape, "__index__") else shape
+    if isinstance(sizes, (str, bytes)) or not hasattr(sizes, "__iter__"):
+        raise TypeError(f"shape: expected an integer or several, found {type(shape).__name__}")
+    return tuple(integer(each, "shape", 63) for each in sizes)
+
+
 def _extents(what: str, values: Sequence[int]) -> Any:
-    whole = all(isinstance(each, int) and 0 <= each < 1 << 32 for each in values)
-    if len(values) > 3 or not whole:
-        raise ValueError(f"{what}: expected at most three sizes of 0 to 2^32 - 1, found {values}")
-    return (ctypes.c_uint32 * 3)(*values)
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
+        raise TypeError(f"{what}: expected a tuple such as (128,), found {type(values).__name__}")
+    if len(values) > 3:
+        raise ValueError(f"{what}: expected at most three sizes, found {values}")
+    return (ctypes.c_uint32 * 3)(*[integer(each, what, 32) for each in values])
 
 
 class _Launch:
@@ -368,19 +385,21 @@ class Function:
                 f"({names}), found {len(arguments)}",
                 "launch-arguments",
             )
-        if not self._compiled and (not block or block[0] == 0):
+        threads = _extents("block", block)
+        if not self._compiled and threads[0] == 0:
             raise usage_error(
                 f"block: expected the number of threads along x, such as block=(128,), found {block}"
             )
+        stream = integer(stream, "stream", 64)
         with self.device._lock:
             launch = _Launch(self, stream)
             values = [launch.argument(*each) for each in zip(self.parameters, arguments)]
             options = LaunchOptions(
                 ctypes.sizeof(LaunchOptions),
                 _extents("grid", grid),
-                _extents("block", block),
-                dynamic_shared,
-                cooperative,
+                threads,
+                integer(dynamic_shared, "dynamic_shared", 32),
+                bool(cooperative),
                 stream or None,
             )
             check(

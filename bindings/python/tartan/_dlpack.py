@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Sequence, Tuple
 
@@ -177,16 +178,21 @@ def _delete(managed: int) -> None:
     _exported.pop(_ManagedTensor.from_address(managed).manager_ctx, None)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _destroy_capsule(capsule: int) -> None:
-    if _api.PyCapsule_IsValid(capsule, _CAPSULE):  # nobody consumed it
-        _delete(_api.PyCapsule_GetPointer(capsule, _CAPSULE))
+def _free_unused() -> None:
+    """Frees what no consumer has taken, and nobody can take any more. A destructor of the capsule
+    could do so at once, but may not run Python code: an exception may be on its way."""
+    for number, exported in list(_exported.items()):
+        capsule = exported[0]
+        elsewhere = sys.getrefcount(capsule) > 3  # than in the tuple, `capsule` and the argument
+        if not elsewhere and _api.PyCapsule_IsValid(id(capsule), _CAPSULE):
+            _exported.pop(number, None)
 
 
 def capsule_of(
     address: int, shape: Sequence[int], dtype: str, device: Tuple[int, int], keep: Any
 ) -> Any:
     """A DLPack capsule of row-major memory, which keeps `keep` alive."""
+    _free_unused()
     code, bits = _CODES[dtype]
     extents = (ctypes.c_int64 * len(shape))(*shape)
     strides = (ctypes.c_int64 * len(shape))(*[math.prod(shape[i + 1 :]) for i in range(len(shape))])
@@ -197,7 +203,6 @@ def capsule_of(
         ctypes.cast(extents, pointer), ctypes.cast(strides, pointer), 0,
     )  # fmt: skip
     managed = _ManagedTensor(tensor, number, ctypes.cast(_delete, ctypes.c_void_p))
-    _exported[number] = (managed, extents, strides, keep)
-    return _api.PyCapsule_New(
-        ctypes.addressof(managed), _CAPSULE, ctypes.cast(_destroy_capsule, ctypes.c_void_p)
-    )
+    capsule = _api.PyCapsule_New(ctypes.addressof(managed), _CAPSULE, None)
+    _exported[number] = (capsule, managed, extents, strides, keep)
+    return capsule

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Optional, Union
@@ -125,7 +126,12 @@ def compile(name: str, target: Union[str, "Device"], **options: Any) -> Kernel:
     With a device, what is not given is chosen for its GPU, as with gpu="H200" and the number of its
     multiprocessors.
     """
-    arch = target if isinstance(target, str) else target.arch
+    arch = target if isinstance(target, str) else getattr(target, "arch", None)
+    if arch is None:
+        raise TypeError(f"target: expected str or Device, found {type(target).__name__}")
+    for key, value in options.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{key}: expected a number, found {value}")
     members = {key.replace("_", "-"): value for key, value in options.items()}
     if not isinstance(target, str) and "gpu" not in members and name in _choosing():
         members.setdefault("multiprocessors", target.multiprocessors)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import json
+import operator
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,16 @@ def without_terminator(ptx: Union[str, bytes]) -> bytes:
     """PTX text without the zero byte that may end it."""
     out = bytes_of(ptx, "ptx")
     return out[:-1] if out.endswith(b"\0") else out
+
+
+def integer(value: Any, what: str, bits: int) -> int:
+    """`value` as an unsigned integer of C, of which ctypes would take the low bits of any."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{what}: expected an integer, found {type(value).__name__}")
+    number = operator.index(value)
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{what}: expected 0 to 2^{bits} - 1, found {number}")
+    return number
 
 
 def diagnostics_of(text: str) -> List[Diagnostic]:
@@ -158,7 +169,12 @@ def _declare(library: ctypes.CDLL) -> None:
         "launch": (error, handle, ctypes.POINTER(LaunchOptions), ctypes.POINTER(Argument), size),
     }
     for name, (result, *arguments) in functions.items():
-        function = getattr(library, "tartan_" + name)
+        try:
+            function = getattr(library, "tartan_" + name)
+        except AttributeError:
+            raise OSError(
+                f"{library._name} has no tartan_{name}; this package needs libtartan.so"
+            ) from None
         function.restype = result
         function.argtypes = arguments
 
