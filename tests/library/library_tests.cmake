@@ -48,14 +48,15 @@ foreach(name install components)
                                         ${CMAKE_GENERATOR} ${CMAKE_CXX_COMPILER})
 endforeach()
 add_test(NAME library_manual COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/manual_test.sh ${installed})
-set_tests_properties(library_install library_components library_manual PROPERTIES FIXTURES_REQUIRED installed)
+add_test(NAME library_docs COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/docs_test.sh ${PROJECT_SOURCE_DIR} ${installed})
+set_tests_properties(library_install library_components library_manual library_docs PROPERTIES FIXTURES_REQUIRED installed)
 
 add_test(NAME library_subproject COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/subproject_test/subproject_test.sh ${CMAKE_COMMAND}
                                          ${PROJECT_SOURCE_DIR} ${CMAKE_GENERATOR} ${CMAKE_CXX_COMPILER} ${TARTAN_LLVM})
 add_test(NAME library_headers COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/headers_test.sh ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
 set_tests_properties(library_headers PROPERTIES SKIP_RETURN_CODE 77)
 set_tests_properties(library_headers library_symbols library_size library_load_time library_installed library_install library_components
-                     library_manual library_subproject PROPERTIES LABELS library)
+                     library_manual library_docs library_subproject PROPERTIES LABELS library)
 
 if(TARTAN_LLVM)
   add_test(NAME library_offline COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/offline_test.sh ${CMAKE_COMMAND} ${installed} ${CMAKE_GENERATOR}
