@@ -9,6 +9,7 @@
 
 #include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/trial.h"
+#include "runtime/emulator/watch.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -53,8 +54,11 @@ class SecondLook {
     });
   }
 
+  bool interrupted() const { return options_.watch && options_.watch->stopped(); }
+
   // False: there is no time left.
   bool set_timeout(double timeout) {
+    if (interrupted()) return false;
     if (timeout <= 0) return true;
     options_.timeout = timeout - std::chrono::duration<double>(Clock::now() - began_).count();
     return options_.timeout > 0;
@@ -131,12 +135,14 @@ class SecondLook {
     const double timeout = options_.timeout;
     // Races of asynchronous operations end a launch without checks.
     options_.checks = Checks::memory;
+    constexpr std::string_view no_time =
+        "there was no time to see whether the results depend on it";
     for (const Filling& each : fillings) {
-      if (!set_timeout(timeout))
-        return say(Level::Error, "there was no time to see whether the results depend on it");
+      if (!set_timeout(timeout)) return say(Level::Error, no_time);
       options_.trial = std::make_shared<Trial>();
       options_.trial->contents.emplace(each.kind, each.seed);
       const std::string other = difference(launch_once(manifest_, "emulator", options_));
+      if (interrupted()) return say(Level::Error, no_time);
       if (!other.empty())
         return say(Level::Error, fmt::format("with {} in its place {}", each.text, other));
     }

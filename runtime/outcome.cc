@@ -77,13 +77,14 @@ class Run {
   };
 
   bool check() {
-    ptx::Module ignored;
+    ptx::Module tree;
     Diags found = verify::first_errors(
-        std::make_shared<Source>(manifest_.ptx.name(), std::string(manifest_.ptx.text())), ignored);
+        std::make_shared<Source>(manifest_.ptx.name(), std::string(manifest_.ptx.text())), tree);
     if (!found.ok()) {
       outcome_.refused.append(std::move(found));
       return false;
     }
+    if (outcome_.hardware.empty() && !tree.targets.empty()) outcome_.hardware = tree.targets[0];
     for (const Diag& diag : found) {
       if (diag.level == Level::Note) continue;
       Finding finding = to_finding(diag);
@@ -258,7 +259,7 @@ Diag to_diag(const Finding& finding, Level level, const std::string& ptx) {
   if (finding.id == "step-limit") diag.message += ": an infinite loop, or raise --max-steps";
   if (finding.id == "time-limit")
     diag.message += ": an infinite loop or a large grid; otherwise raise --timeout";
-  if (finding.block != no_block)
+  if (finding.block != no_block && finding.id != "interrupted")
     diag.message +=
         fmt::format(", in block ({}, {}, {})", finding.block.x, finding.block.y, finding.block.z);
   if (finding.lane >= 0) diag.message += fmt::format(", thread {}", finding.lane);
@@ -331,7 +332,7 @@ bool Outcome::has_errors() const {
 int Outcome::exit_code() const {
   if (has_errors()) return 3;
   if (!refused.ok()) return 2;
-  if (!std::ranges::all_of(expectations, &Expectation::ok)) return 1;
+  if (unchecked || !std::ranges::all_of(expectations, &Expectation::ok)) return 1;
   return undecided ? 4 : 0;
 }
 
@@ -340,6 +341,7 @@ std::string Outcome::text(bool with_report) const {
   for (const Expectation& expectation : expectations) out += text_of(expectation);
   if (!schedules.empty()) out += fmt::format("schedules: {}\n", schedules);
   if (!with_report) return out;
+  if (device.empty()) return out;  // nothing ran
   out += fmt::format("device: {}\n", device);
   if (emulated)
     out += fmt::format(
@@ -455,7 +457,12 @@ Outcome run(const Manifest& manifest, const std::string& device, DeviceOptions o
 
 Outcome launch_once(const Manifest& manifest, const std::string& device, DeviceOptions options) {
   if (options.hardware.empty()) options.hardware = manifest.hardware;
-  Outcome outcome{.manifest = manifest.name, .ptx = manifest.ptx.name()};
+  Outcome outcome{.manifest = manifest.name,
+                  .ptx = manifest.ptx.name(),
+                  .kernel = manifest.kernel,
+                  .hardware = options.hardware,
+                  .blocks = manifest.launch.grid.count()};
+  for (const ManifestLaunch& each : manifest.then) outcome.blocks += each.launch.grid.count();
   outcome.trial = options.trial;
   try {
     Run(manifest, outcome)(device, options);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,9 @@ struct Expectation {
 struct Outcome {
   std::string manifest, ptx;  // the names of their texts
   std::string device;         // name of the device, once there is one
+  std::string kernel;         // that was launched first
+  std::string hardware;       // whose arithmetic the emulator reproduces: "sm_90"
+  std::uint64_t blocks = 0;   // of all launches
   std::string remark;         // on its choice: Device::remark()
   bool emulated = false;
   Diags refused;  // why the run could not start or be judged: the manifest, a file, the device, the
@@ -35,6 +39,7 @@ struct Outcome {
   Report report;
   std::string schedules;   // which schedules were run, and what came of it; empty: the usual order
   bool undecided = false;  // not all that were asked for
+  bool unchecked = false;  // nothing was compared, and that is an error (summary.h)
   std::string output;      // what the kernel printed, where that was collected
   std::size_t output_left_out = 0;                                      // bytes of it that were not
   std::vector<std::pair<std::string, std::vector<std::byte>>> results;  // what buffers hold then

@@ -10,6 +10,7 @@
 #include "compiler/support/counted.h"
 #include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/schedules/explorer.h"
+#include "runtime/emulator/watch.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -47,7 +48,10 @@ std::string verdict(const Outcome& outcome) {
                      every_schedule);
 }
 
-bool is_time_limit(const Finding& finding) { return finding.id == "time-limit"_rule.id; }
+// Of what stopped a launch from outside.
+bool is_limit(const Finding& finding) {
+  return finding.id == "time-limit"_rule.id || finding.id == "interrupted"_rule.id;
+}
 
 // A manifest in the usual order, then under one schedule after the other up to a finding, all of it
 // within one time limit.
@@ -103,8 +107,9 @@ class Runs {
   // show why.
   bool ends_it() const { return usual_.exit_code() > 1; }
   using Deadline = std::optional<detail::Clock::time_point>;
-  static bool is_over(const Deadline& deadline) {
-    return deadline && detail::Clock::now() >= *deadline;
+  bool is_over(const Deadline& deadline) const {
+    return (options_.watch && options_.watch->stopped()) ||
+           (deadline && detail::Clock::now() >= *deadline);
   }
   bool time_is_up() const { return is_over(deadline_); }
   std::string_view differences() const {
@@ -153,8 +158,8 @@ class Runs {
   // Whether this is all that was looked for. What the time limit has stopped says nothing, if it
   // has no other finding.
   bool judge(Outcome now, const std::string& schedule) {
-    const bool stopped = std::ranges::any_of(now.findings, is_time_limit);
-    std::erase_if(now.findings, is_time_limit);
+    const bool stopped = std::ranges::any_of(now.findings, is_limit);
+    std::erase_if(now.findings, is_limit);
     const int code = now.exit_code();
     name_ = schedule;
     if (code > 1 || (code == 1 && !stopped && usual_.exit_code() == 0)) {

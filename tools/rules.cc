@@ -34,7 +34,7 @@ constexpr Section sections[] = {
     {"no-driver"_rule, "Devices, modules, launches", "`Device`, `Module`, `Buffer` and `launch()` in their `Result` or `Status`; `tartan run`. `tensor-map` also by a kernel on the emulator.", "Errors: nothing runs."},
     {"unsupported-instruction"_rule, "Decoding", "the emulator, when a kernel is taken from its module. Nothing has run.", "Errors: nothing runs."},
     {"memory-fault"_rule, "Kernels that run", "the emulator, in `Device::findings()` with the PTX line, and in the `Status` of the next call that waits. A GPU reports only `memory-fault`, `misaligned-access` and `trap` (else `driver`), without a line.", "A finding is an error if the outcome can differ or hardware is known to misbehave, else a warning, which leaves the exit code as it is."},
-    {"file"_rule, "Files and the command line", "the command; `out-of-memory` also the library.", "Errors: the command does nothing, or not all. `undecided` of `tartan run` exits with 4."},
+    {"file"_rule, "Files and the command line", "the command; `out-of-memory` also the library.", "Errors: the command does nothing, or not all. `undecided` of `tartan run` exits with 4. `nothing-compared` is a warning: whether a kernel ends is a test, too."},
 };
 // clang-format on
 

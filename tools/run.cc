@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -13,6 +14,7 @@
 
 #include "runtime/outcome.h"
 #include "runtime/schedules.h"
+#include "runtime/summary.h"
 #include "tartan/runtime/timeline.h"
 #include "tartan/support/source.h"
 #include "tools/command_line.h"
@@ -28,7 +30,7 @@ struct RunWords {
   std::string manifest, device = "auto", hardware, checks = "all", schedules, schedule, timeline;
   std::uint64_t max_steps = DeviceOptions{}.max_steps, most_schedules = 10'000;
   double timeout = 0;
-  bool report = false, json = false;
+  bool report = false, json = false, verbose = false, require_expectations = false;
   LevelWords levels;
 };
 
@@ -60,6 +62,9 @@ Diags ignored_options(const RunWords& words, const CLI::App& command) {
   };
   for (const char* each : of_emulator) refuse(each);
   refuse("--hardware");
+  if (words.timeline == "-")
+    out.report("usage"_rule, {},
+               "--timeline -: expected the name of a file: standard output has the results");
   if (command.count("--most-schedules") > 0 && words.schedules != "all")
     out.report("usage"_rule, {},
                fmt::format("--most-schedules: an option of --schedules all, found {}",
@@ -104,7 +109,8 @@ class Output {
 };
 
 Outcome outcome_of(const RunWords& words, const CLI::App& command,
-                   const std::shared_ptr<Timeline>& timeline, Output& output) {
+                   const std::shared_ptr<Timeline>& timeline,
+                   const std::shared_ptr<detail::Watch>& watch, Output& output) {
   Diags diags = ignored_options(words, command);
   if (!words.hardware.empty() && !Arch::parse(words.hardware))
     diags.report(
@@ -118,10 +124,11 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
     diags.report(
         "usage"_rule, {},
         fmt::format("--schedules {}: expected all, or a number from 1 on", words.schedules));
-  const auto levels = read_levels(words.levels);
+  auto levels = read_levels(words.levels);
   if (!levels) diags.append(levels.diags());
   if (!diags.ok()) return refused(diags);
-  Progress progress("blocks");
+  if (words.require_expectations) levels->set("nothing-compared"_rule, Level::Error);
+  Progress progress("CTA", watch);
   const DeviceOptions options{
       .hardware = words.hardware,
       .max_steps = words.max_steps,
@@ -131,7 +138,8 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
       .profile = words.report,
       .timeline = timeline,
       .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); },
-      .print = [&](std::string_view text) { output.add(text); }};
+      .print = [&](std::string_view text) { output.add(text); },
+      .watch = watch};
   if (words.schedules.empty())
     return run(*manifest, emulated ? "emulator" : words.device, options, *levels);
   if (words.schedules == "all")
@@ -149,19 +157,25 @@ int write_timeline(const RunWords& words, const Timeline& timeline, int code) {
 }
 
 int run_manifest(const RunWords& words, const CLI::App& command) {
-  exit_on_interrupt();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto watch = std::make_shared<detail::Watch>();
+  stop_on_interrupt(watch);
   const auto timeline = words.timeline.empty() ? nullptr : std::make_shared<Timeline>();
   Output output(words.json);
-  Outcome outcome = outcome_of(words, command, timeline, output);
+  Outcome outcome = outcome_of(words, command, timeline, watch, output);
   output.move_to(outcome);
+  report_nothing_compared(outcome);
   if (words.json) {
     fmt::print("{}\n", outcome.json());
   } else {
     complain(outcome.complaints(colour(stderr)));
     fmt::print("{}", outcome.text(words.report));
   }
-  const int code = outcome.exit_code();
-  return timeline ? write_timeline(words, *timeline, code) : code;
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  if (words.verbose || isatty(STDERR_FILENO)) complain(summary(outcome, took.count()));
+  const int code =
+      timeline ? write_timeline(words, *timeline, outcome.exit_code()) : outcome.exit_code();
+  return watch->stopped() ? exit_interrupted : code;
 }
 
 }  // namespace
@@ -222,7 +236,11 @@ void add_run(CLI::App& app, int& exit_code) {
           "timestamps that are added to the kernel")
       ->type_name("FILE")
       ->excludes(many);
+  command->add_flag("--require-expectations", words->require_expectations,
+                    "Exit with 1 where nothing is compared (--error nothing-compared)");
   add_levels(*command, words->levels);
+  command->add_flag("-v,--verbose", words->verbose,
+                    "Sum up the run in one line on standard error, as on a terminal");
   command->add_flag("--json", words->json, "Print one JSON object on standard output");
   command->footer(
       "Exit codes: 0 every expectation holds, 1 one does not, 2 usage, manifest, I/O, or PTX that "

@@ -128,7 +128,8 @@ Result<const Driver*> Driver::load(const std::vector<std::string>& candidates) {
     if (auto status = driver->call(driver->initialize, 0u); !status) return status.diags();
     return driver.release();
   }
-  return {"no-driver"_rule, fmt::format("no CUDA driver: {}", fmt::join(reasons, "; "))};
+  return {"no-driver"_rule, fmt::format("no CUDA driver: install NVIDIA's, or use the emulator\n{}",
+                                        fmt::join(reasons, "\n"))};
 }
 
 Result<const Driver*> installed_driver() {

@@ -14,6 +14,7 @@
 
 #include "compiler/support/host_memory.h"
 #include "runtime/emulator/algebra/algebra.h"
+#include "runtime/emulator/interruption.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
 #include "runtime/emulator/profile/profile.h"
@@ -105,6 +106,8 @@ class Work {
       // The host has no more threads: those that there are do all of it.
     }
     run_share();
+    others.clear();
+    if (finding_) interruption_.explain(*finding_, done_, context_);
   }
 
   const Report& report() const { return report_; }
@@ -207,7 +210,9 @@ class Work {
 
   void finish(Share& share, const Running& now) {
     now.cluster->count(share.report);
-    if (options_.progress) options_.progress(done_ += context_.cluster.count(), blocks_);
+    const std::uint64_t done = done_ += context_.cluster.count();
+    if (options_.progress) options_.progress(done, blocks_);
+    if (context_.watch && context_.watch->stopped()) interruption_.add(now.index, *now.cluster);
     if (!now.cluster->finding()) return;
     Finding finding = *now.cluster->finding();
     const bool endless = finding.id == "step-limit"_rule.id || finding.id == "time-limit"_rule.id;
@@ -254,6 +259,7 @@ class Work {
   std::mutex mutex_;
   Report report_;
   std::optional<Finding> finding_;
+  Interruption interruption_;
 };
 
 // What running all clusters came to.
@@ -422,6 +428,8 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
                 arguments[i].size());
 
   context.trial = machine.options.trial.get();
+  context.watch = machine.options.watch.get();
+  const WatchedLaunch watched(context.watch);
   if (machine.options.print) context.print = &machine.options.print;
   const std::shared_ptr<Predecessor> before = machine.take_predecessor();
   if (launch.programmatic && before && before->queue() == queue) context.predecessor = before.get();

@@ -1,117 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tartan run` and `tartan replay` as a user meets them: messages and exit codes of bad inputs, the
-// progress line on a terminal, Ctrl-C.
+// `tartan run` and `tartan replay` as a user meets them: messages and exit codes of bad inputs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <pty.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/paths.h"
-#include "tests/support/shell.h"
+#include "tests/tools/run_command.h"
 
-namespace tartan {
+namespace tartan::run_command_test {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr const char* module_text = R"(.version 7.8
-.target sm_80
-.address_size 64
-.extern .shared .align 16 .b8 dynamic[];
-.visible .entry copy(.param .u64 in, .param .u64 out, .param .u32 offset)
-{
-  .reg .b64 %a, %b, %c;
-  .reg .b32 %r<5>;
-  ld.param.u64 %a, [in];
-  ld.param.u64 %b, [out];
-  ld.param.u32 %r4, [offset];
-  cvt.u64.u32 %c, %r4;
-  add.s64 %a, %a, %c;
-  ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [%a];
-  st.global.v4.u32 [%b], {%r0, %r1, %r2, %r3};
-  ret;
-}
-.visible .entry forever(.param .u64 in, .param .u64 out, .param .u32 offset)
-{
-$again:
-  bra $again;
-}
-.visible .entry racy(.param .u64 in, .param .u64 out, .param .u32 offset)
-{
-  .reg .b64 %a;
-  .reg .b32 %r;
-  ld.param.u64 %a, [out];
-  mov.u32 %r, %tid.x;
-  st.global.u32 [%a], %r;
-  ret;
-}
-.visible .entry root(.param .u64 in, .param .u64 out, .param .u32 offset)
-{
-  .reg .b64 %a, %b;
-  .reg .f32 %f;
-  ld.param.u64 %a, [in];
-  ld.param.u64 %b, [out];
-  ld.global.f32 %f, [%a];
-  sqrt.approx.f32 %f, %f;
-  st.global.f32 [%b], %f;
-  ret;
-}
-)";
-
-using test::Ran;
-
-class RunCommand : public testing::Test {
- protected:
-  RunCommand() : folder(fs::temp_directory_path() / fmt::format("tartan_run_{}", getpid())) {
-    fs::create_directories(folder);
-    write("small.ptx", module_text);
-    write("in.bin", std::string(32, '\1'));
-    write("ones.bin", std::string(16, '\1'));
-    write("short.bin", std::string(15, '\1'));
-  }
-  ~RunCommand() override { fs::remove_all(folder); }
-
-  void write(const std::string& name, const std::string& text) {
-    std::ofstream(folder / name, std::ios::binary) << text;
-  }
-
-  nlohmann::ordered_json manifest() const {
-    return nlohmann::ordered_json::parse(
-        R"({"ptx": "small.ptx", "kernel": "copy", "grid": [1], "block": [1], "params": [
-            {"buffer": "in", "file": "in.bin"}, {"buffer": "out", "bytes": 16, "expect": "ones.bin"},
-            {"u32": 0}]})");
-  }
-
-  std::string command(const nlohmann::ordered_json& json, const std::string& words) {
-    write("manifest.json", json.dump());
-    return fmt::format("cd {} && exec {} run manifest.json --device emulator {}", folder.string(),
-                       TARTAN_COMMAND, words);
-  }
-
-  Ran run(const nlohmann::ordered_json& json, const std::string& words = "") {
-    return shell(command(json, words));
-  }
-
-  static Ran shell(const std::string& command) {
-    return test::shell(fmt::format("({}) 2>&1", command));
-  }
-
-  void expect(const nlohmann::ordered_json& json, int code, const std::string& words) {
-    const Ran ran = run(json);
-    EXPECT_EQ(ran.code, code) << ran.out;
-    EXPECT_NE(ran.out.find(words), std::string::npos) << ran.out << "\nexpected: " << words;
-  }
-
-  fs::path folder;
-};
 
 TEST_F(RunCommand, WritesATimeline) {
   const Ran ran = run(manifest(), "--timeline t.json");
@@ -254,7 +154,7 @@ TEST_F(RunCommand, LevelsOfRules) {
   const Ran warned = run(json, "--warn memory-race");
   EXPECT_EQ(warned.code, 0) << warned.out;
   EXPECT_NE(warned.out.find("warning: race: "), std::string::npos) << warned.out;
-  const Ran ignored = run(json, "--ignore memory-race");
+  const Ran ignored = run(json, "--ignore memory-race --ignore nothing-compared");
   EXPECT_EQ(ignored.code, 0) << ignored.out;
   EXPECT_EQ(ignored.out, "");
   const Ran unknown = run(json, "--ignore memory-races");
@@ -302,68 +202,6 @@ TEST_F(RunCommand, TimeIsLimitedForGridsWithoutEnd) {
   EXPECT_NE(ran.out.find("[time-limit]"), std::string::npos) << ran.out;
 }
 
-// ---- On a terminal.
-
-class Terminal {
- public:
-  explicit Terminal(const std::string& command) {
-    pid_ = forkpty(&terminal_, nullptr, nullptr, nullptr);
-    if (pid_ == 0) {
-      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      _exit(127);
-    }
-  }
-  ~Terminal() { close(terminal_); }
-
-  // Reads until `words` have come, or the time is over.
-  bool wait_for(const std::string& words, std::chrono::seconds patience) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (text_.find(words) == std::string::npos) {
-      pollfd ready{terminal_, POLLIN, 0};
-      char buffer[1024];
-      if (std::chrono::steady_clock::now() > end) return false;
-      if (poll(&ready, 1, 100) <= 0) continue;
-      const ssize_t size = read(terminal_, buffer, sizeof buffer);
-      if (size <= 0) return false;
-      text_.append(buffer, static_cast<std::size_t>(size));
-    }
-    return true;
-  }
-  void interrupt() const { [[maybe_unused]] const auto size = ::write(terminal_, "\3", 1); }
-  int exit_code() const {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  int terminal_ = -1;
-  pid_t pid_ = -1;
-  std::string text_;
-};
-
-TEST_F(RunCommand, ProgressAndInterrupt) {
-  auto json = manifest();
-  json["kernel"] = "forever";
-  json["grid"] = {7};
-  Terminal terminal(command(json, "--max-steps 1000000000000"));
-  ASSERT_TRUE(terminal.wait_for("0 of 7 blocks, 2 s", std::chrono::seconds(20))) << terminal.text();
-  const auto asked = std::chrono::steady_clock::now();
-  terminal.interrupt();
-  EXPECT_EQ(terminal.exit_code(), 130);
-  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(2));
-  EXPECT_FALSE(terminal.wait_for("expected", std::chrono::seconds(1))) << terminal.text();
-}
-
-TEST_F(RunCommand, NoProgressLineInAPipe) {
-  auto json = manifest();
-  json["kernel"] = "forever";
-  const Ran ran =
-      shell(fmt::format("timeout -s INT 3 sh -c '{}'", command(json, "--max-steps 1000000000000")));
-  EXPECT_EQ(ran.out, "");
-}
-
 TEST_F(RunCommand, ReplaySaysWhatIsWrong) {
   const auto replay = [&](const std::string& words) {
     return shell(fmt::format("cd {} && {} replay {}", folder.string(), TARTAN_COMMAND, words));
@@ -382,4 +220,4 @@ TEST_F(RunCommand, ReplaySaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tartan
+}  // namespace tartan::run_command_test

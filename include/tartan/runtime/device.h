@@ -48,6 +48,7 @@ namespace tartan::inline TARTAN_ABI {
 namespace detail {
 class Exploration;  // what goes through the schedules of a launch
 class Trial;        // what finds the level of a finding
+class Watch;        // what shows where a launch is, and stops it
 }  // namespace detail
 class Timeline;  // tartan/runtime/timeline.h
 
@@ -158,6 +159,8 @@ struct DeviceOptions {
   /// Emulator: told what kernels print, as they print it, from any of those threads; empty: it goes
   /// to standard output.
   std::function<void(std::string_view text)> print = {};
+  /// For `tartan run`: its progress line and Ctrl-C.
+  std::shared_ptr<detail::Watch> watch = {};
 };
 
 namespace detail {

@@ -149,6 +149,7 @@ inline constexpr Rule rules[] = {
     {"call-target", Level::Error, "An indirect call to an address that is not a function, or to a function with another signature.", "The launch ends there."},
     {"step-limit", Level::Error, "The kernel exceeded --max-steps instructions: an infinite loop, or a limit that is too low.", "The launch was stopped."},
     {"time-limit", Level::Error, "The launch exceeded --timeout and was stopped: an infinite loop, an unbounded grid, or a limit that is too low.", "The launch was stopped."},
+    {"interrupted", Level::Error, "Ctrl-C stopped the launch. The message says where the warps were.", "The launch was stopped."},
     // Files and manifests.
     {"file", Level::Error, "A file cannot be read or written."},
     {"manifest", Level::Error, "Invalid manifest for `tartan run`. The message names the field."},
@@ -157,6 +158,7 @@ inline constexpr Rule rules[] = {
     {"undecided", Level::Error, "`tartan equal` or `tartan run --schedules` cannot decide. The message names what stood in the way, and where."},
     {"usage", Level::Error, "Invalid command-line arguments. The message names the argument."},
     {"out-of-memory", Level::Error, "Out of host memory or threads: use smaller buffers or a smaller launch."},
+    {"nothing-compared", Level::Warning, "`tartan run` compared no buffer: the manifest states no \"expect\". --require-expectations makes it exit 1."},
 };
 // clang-format on
 

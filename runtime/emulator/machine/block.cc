@@ -15,6 +15,7 @@
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/schedules/determinacy.h"
 #include "runtime/emulator/trial.h"
+#include "runtime/emulator/watch.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 namespace {
@@ -265,7 +266,11 @@ void Block::report_limit(Warp& warp, const Rule& rule, std::string message) {
 }
 
 bool Block::within_limits(Warp& warp) {
-  if (warp.steps >= context_.max_steps)
+  detail::Watch* const watch = context_.watch;
+  const std::uint32_t pc = warp.groups.empty() ? 0 : warp.groups[0].pc;
+  if (watch && watch->wants_line()) watch->set_line(line(pc));
+  if (watch && watch->stopped()) fail(warp, pc, "interrupted"_rule, "interrupted", -1, 0);
+  else if (warp.steps >= context_.max_steps)
     report_limit(warp, "step-limit"_rule,
                  fmt::format("warp {} has issued {} instructions without finishing", warp.index,
                              warp.steps));

@@ -59,6 +59,7 @@ struct LaunchContext {
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Takes a cluster that has not started out of the grid, and gives the place of its first block.
   std::function<std::optional<Dim3>()> cancel = {};
+  detail::Watch* watch = nullptr;  // null: nobody looks
 };
 
 struct Barrier {

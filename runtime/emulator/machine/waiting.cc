@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "compiler/support/counted.h"
 #include "runtime/emulator/machine/mbarrier.h"
@@ -39,6 +41,29 @@ std::string mbarrier_text(Warp& warp, const Group::Poll& poll) {
                                 : detail::counted(barrier.transactions, "byte");
   return text + fmt::format(" (current phase parity {:d}; pending: {}, {})", barrier.phase,
                             detail::counted(barrier.pending, "arrival"), bytes);
+}
+
+// The instruction at which its lanes are.
+std::uint32_t place_of(const Group& group) {
+  const bool before = group.state == Group::State::ready || group.state == Group::State::gathering;
+  return before ? group.pc : group.pc - 1;
+}
+
+// What it waits for; empty: nothing.
+std::string awaited(Warp& warp, const Group& group) {
+  switch (group.state) {
+    case Group::State::ready: return {};
+    case Group::State::gathering:
+      return fmt::format("lanes 0x{:08x} of its warp",
+                         group.required & warp.live & ~warp.gathered(group));
+    case Group::State::at_barrier:
+      return fmt::format("barrier {}, which {}", group.barrier,
+                         warp.block->barrier_text(group.barrier));
+    case Group::State::in_warpgroup: return "the other warps of the warpgroup";
+    case Group::State::for_registers: return warp.block->registers_text(warp, group.wanted);
+    case Group::State::at_cluster: return "all threads of the cluster to arrive";
+  }
+  return {};
 }
 
 class Waiting {
@@ -79,33 +104,20 @@ class Waiting {
   bool add(Warp& warp, const Group& group) {
     WaitingThreads place{.block = warp.block,
                          .warp = &warp,
-                         .pc = group.pc - 1,
+                         .pc = 0,
                          .threads = std::popcount(group.mask),
                          .lane = std::countr_zero(group.mask),
                          .address = 0};
-    switch (group.state) {
-      case Group::State::ready:
-        if (group.poll.pc == 0 || group.poll.steps > longest_round ||
-            !idles(warp.block->context(), group.poll.pc, group.poll.length))
-          return false;
-        place.pc = group.poll.pc - 1;
-        place.address = group.poll.address;
-        place.what = mbarrier_text(warp, group.poll);
-        break;
-      case Group::State::gathering:
-        place.pc = group.pc;
-        place.what = fmt::format("lanes 0x{:08x} of its warp",
-                                 group.required & warp.live & ~warp.gathered(group));
-        break;
-      case Group::State::at_barrier:
-        place.what = fmt::format("barrier {}, which {}", group.barrier,
-                                 warp.block->barrier_text(group.barrier));
-        break;
-      case Group::State::in_warpgroup: place.what = "the other warps of the warpgroup"; break;
-      case Group::State::for_registers:
-        place.what = warp.block->registers_text(warp, group.wanted);
-        break;
-      case Group::State::at_cluster: place.what = "all threads of the cluster to arrive"; break;
+    if (group.state == Group::State::ready) {
+      if (group.poll.pc == 0 || group.poll.steps > longest_round ||
+          !idles(warp.block->context(), group.poll.pc, group.poll.length))
+        return false;
+      place.pc = group.poll.pc - 1;
+      place.address = group.poll.address;
+      place.what = mbarrier_text(warp, group.poll);
+    } else {
+      place.pc = place_of(group);
+      place.what = awaited(warp, group);
     }
     const auto same = std::ranges::find_if(places_, [&](const WaitingThreads& other) {
       return other.block == place.block && other.pc == place.pc && other.what == place.what;
@@ -126,6 +138,52 @@ bool Block::still_waits(const Group& group) const {
   const std::uint64_t at = poll.address & shared_offset_mask;
   if (poll.pc == 0 || poll.steps > longest_round || at + 8 > shared_bytes_) return false;
   return Mbarrier::load(shared_.data() + shared_shift_ + at).phase == poll.parity;
+}
+
+namespace {
+
+// Warps of a block at the same place, for the same reason: "warps 0 to 3, 8".
+class Warps {
+ public:
+  void add(std::uint32_t warp) {
+    if (!runs_.empty() && runs_.back().second + 1 >= warp) runs_.back().second = warp;
+    else runs_.emplace_back(warp, warp);
+  }
+  std::string text() const {
+    const bool one = runs_.size() == 1 && runs_[0].first == runs_[0].second;
+    std::string out = one ? "warp " : "warps ";
+    for (const auto& [first, last] : runs_) {
+      if (out.back() != ' ') out += ", ";
+      out += first == last
+                 ? fmt::format("{}", first)
+                 : fmt::format("{}{}{}", first, first + 1 == last ? " and " : " to ", last);
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> runs_;
+};
+
+}  // namespace
+
+std::string positions(Block& block) {
+  std::map<std::string, Warps> warps;  // by what they do
+  for (Warp& warp : block.warps())
+    for (const Group& group : warp.groups) {
+      if (warp.done()) continue;
+      const std::string at = block.where(place_of(group)), what = awaited(warp, group);
+      warps[what.empty() ? fmt::format("at {}", at) : fmt::format("at {}, for {}", at, what)].add(
+          warp.index);
+    }
+  std::string out;
+  std::size_t places = 0;
+  for (const auto& [where, those] : warps) {
+    if (++places > most_places)
+      return out + fmt::format("; and {} more places", warps.size() - most_places);
+    out += fmt::format("{}{} {}", out.empty() ? "" : "; ", those.text(), where);
+  }
+  return out;
 }
 
 void report_waiting(Cluster& cluster) {

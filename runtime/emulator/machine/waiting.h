@@ -6,11 +6,17 @@
 // nothing but the mbarrier and carries no register from one round into the next.
 #pragma once
 
+#include <string>
+
 #include "runtime/emulator/machine/cluster.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
 
 /// Stops the cluster with a finding that says who waits where, if nobody can go on.
 void report_waiting(Cluster& cluster);
+
+/// Where each warp that is not done is, and what it waits for: "warps 0 and 1 at line 40; warp 2 at
+/// line 44, for barrier 0, which ...". Empty: all are done.
+std::string positions(Block& block);
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -69,10 +69,14 @@ void Grid::run(const std::function<void(std::uint64_t)>& progress) {
     if (choice) give_turn(*choice);
     else wait_for_change();
     if (choice && !finding_ && schedule_.polls() && ++turns_ % between_polls == 0) poll_next();
-    if (finding_) return;
+    if (finding_) break;
     admit();
     if (done_ != done) progress(done_);
   }
+  if (!finding_) return;
+  done_ += residents_.size();
+  for (auto& [index, resident] : residents_) interruption_.add(index, *resident.cluster);
+  interruption_.explain(*finding_, done_ * context_.cluster.count(), context_);
 }
 
 // What can go on in a cluster.
@@ -114,6 +118,7 @@ void Grid::settle(Place place, std::uint64_t instructions) {
     return;
   }
   cluster.count(report_);
+  if (context_.watch && context_.watch->stopped()) interruption_.add(index, cluster);
   if (const auto& finding = cluster.finding()) finding_ = *finding;
   else cluster.finish();
   ++done_;

@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/emulator/interruption.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/schedules/schedule.h"
 
@@ -63,6 +64,7 @@ class Grid {
   std::uint64_t turns_ = 0, polled_ = 0;
   Report report_;
   std::optional<Finding> finding_;
+  Interruption interruption_;
 };
 
 }  // namespace tartan::inline TARTAN_ABI::emulator
