@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "compiler/isa/target_hint.h"
+#include "compiler/support/nearest.h"
 
 namespace tartan::tools {
 namespace {
@@ -68,11 +69,19 @@ Result<Described> describe(const BuiltInWords& words, const CLI::App& command) {
   const auto gpu = read_gpu(words);
   if (!gpu) return gpu.diags();
   const BuiltinKernel* kernel = words.kernels.find(words.kernel);
-  if (!kernel)
-    return {"usage"_rule, fmt::format("unknown kernel {}; `tartan emit --list` shows the built-in "
-                                      "kernels",
-                                      words.kernel)};
+  if (!kernel) {
+    std::vector<std::string_view> names;
+    for (const BuiltinKernel& each : words.kernels.all()) names.push_back(each.name);
+    return {"usage"_rule,
+            fmt::format("unknown kernel {}{}; `tartan emit --list` shows the built-in kernels",
+                        words.kernel, nearest_hint(words.kernel, names))};
+  }
   return words.kernels.describe(*kernel, {*gpu, given_options(words, command)}, "--");
+}
+
+int multiprocessors_of(const BuiltInWords& words) {
+  const auto gpu = read_gpu(words);
+  return gpu ? gpu->multiprocessors() : 0;
 }
 
 Result<Compiled> compile(const BuiltInWords& words, const Described& described) {

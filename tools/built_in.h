@@ -29,6 +29,9 @@ std::vector<std::string> given_options(const BuiltInWords& words, const CLI::App
 /// The kernel with its options, or what is wrong with them.
 Result<builtins::Described> describe(const BuiltInWords& words, const CLI::App& command);
 
+/// How many multiprocessors the GPU has for which it is described.
+int multiprocessors_of(const BuiltInWords& words);
+
 /// Compiles it. Its C++ lines are not the user's, so diagnostics leave them out.
 Result<Compiled> compile(const BuiltInWords& words, const builtins::Described& described);
 

@@ -25,13 +25,8 @@ struct EmitWords : BuiltInWords {
 bool to_file(const EmitWords& words) { return !words.output.empty() && words.output != "-"; }
 
 // The options that conflict with --manifest; empty: none.
-std::string manifest_problem(const EmitWords& words, const Described& described) {
+std::string manifest_problem(const EmitWords& words) {
   if (words.manifest.empty()) return {};
-  if (!described.grid)
-    return fmt::format(
-        "--manifest: the grid of {} is unknown with these options: a launch's sizes or work space "
-        "decide it",
-        words.kernel);
   if (!to_file(words)) return "--manifest needs the name of a PTX file; add -o FILE";
   if (same_path(words.output, words.manifest))
     return fmt::format("-o and --manifest: expected two different files, found {} for both",
@@ -50,11 +45,14 @@ int list(const KernelRegistry& kernels) {
 // Writes the PTX first: a manifest alone would name a missing file, or an old one.
 int write_files(const EmitWords& words, const Described& described, const Compiled& compiled) {
   Result<std::string> manifest = std::string();
-  if (!words.manifest.empty())
-    manifest = launch_manifest(compiled, *described.grid, words.output, words.manifest);
+  if (!words.manifest.empty()) {
+    const builtins::LaunchExample example(words.kernels, words.kernel, described, compiled,
+                                          multiprocessors_of(words));
+    manifest = launch_manifest(compiled, example, words.output, words.manifest);
+  }
   if (!manifest) return fail(exit_usage, manifest.diags());
   Status written = write_file(words.output, compiled.ptx);
-  if (written && !words.manifest.empty()) written = write_file(words.manifest, *manifest);
+  if (written && !words.manifest.empty()) written = write_output(words.manifest, *manifest);
   return written ? exit_ok : fail(exit_usage, written.diags());
 }
 
@@ -68,7 +66,7 @@ int emit(const EmitWords& words, const CLI::App& command) {
     return usage_error("emit: KERNEL is required; `tartan emit --list` shows the built-in kernels");
   const auto described = describe(words, command);
   if (!described) return fail(exit_usage, described.diags());
-  if (const std::string problem = manifest_problem(words, *described); !problem.empty())
+  if (const std::string problem = manifest_problem(words); !problem.empty())
     return usage_error(problem);
   const auto compiled = compile(words, *described);
   if (!compiled) return fail(exit_failed, compiled.diags());
@@ -96,7 +94,8 @@ void add_emit(CLI::App& app, int& exit_code) {
   command->add_option("-o", words->output, "Output file; default: standard output");
   command->add_option("--manifest", words->manifest,
                       "Also write a `tartan run` manifest that launches the kernel, tensor maps "
-                      "included, on zeroed buffers; those that it only writes are uninitialized");
+                      "included, on zeroed buffers; those that it only writes are uninitialized. "
+                      "Sizes that the options leave open are those of a small launch");
   command->add_flag("--explain", words->explain,
                     "Print to standard error which instructions and layouts were chosen, and why");
   add_built_in_options(*command, *words);

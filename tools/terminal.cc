@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "tartan/support/source.h"
 #include "tools/commands.h"
 
 namespace tartan::tools {
@@ -20,7 +21,9 @@ std::string wanted = "auto";
 bool can_colour(std::FILE* stream) {
   const char* terminal = std::getenv("TERM");
   const std::string_view kind = terminal ? terminal : "";
-  return isatty(fileno(stream)) && !std::getenv("NO_COLOR") && !kind.empty() && kind != "dumb";
+  const char* const none = std::getenv("NO_COLOR");  // counts where it is not empty
+  const bool allowed = !none || *none == '\0';
+  return isatty(fileno(stream)) && allowed && !kind.empty() && kind != "dumb";
 }
 
 }  // namespace
@@ -42,6 +45,12 @@ std::optional<std::size_t> columns(std::FILE* stream) {
   if (isatty(fileno(stream)) && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     return size.ws_col;
   return std::nullopt;
+}
+
+Status write_output(const std::string& path, std::string_view text) {
+  if (path != "-") return write_file(path, text);
+  fmt::print("{}", text);
+  return Done{};
 }
 
 int fail(int code, const Diags& diags, bool json) {

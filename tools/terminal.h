@@ -30,6 +30,9 @@ using detail::complain;
 /// line.
 std::string for_terminal(std::string_view text);
 
+/// Writes a file, or standard output where `path` is "-".
+Status write_output(const std::string& path, std::string_view text);
+
 /// Writes the diagnostics to standard error, or as one JSON object to standard output; returns
 /// `code`.
 int fail(int code, const Diags& diags, bool json = false);

@@ -6,6 +6,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <sstream>
+#include <utility>
 
 #include "tartan/version.h"
 #include "tests/paths.h"
@@ -77,7 +80,6 @@ TEST(Command, InvalidArguments) {
                             "emit block_scaled --kind mxf2 --target sm_120a",
                             "emit one_mma --ptx x",
                             "emit gemm --manifest x.json",
-                            "emit gemm --m 0 --manifest x.json -o x.ptx",
                             "emit one_mma -o /no/such/folder/x.ptx",
                             "emit one_mma -o ''",
                             "emit one_mma --target ''",
@@ -132,10 +134,89 @@ TEST(Command, EmitManifestsRun) {
     const Ran ran = tartan(fmt::format("run {}.json", at));
     EXPECT_EQ(ran.code, 0) << kernel << "\n" << ran.out;
   }
-  const Ran unknown = tartan(fmt::format("emit transpose -o {0}.ptx --manifest {0}.json", at));
-  EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.out.find("the grid of transpose is unknown"), std::string::npos) << unknown.out;
   std::filesystem::remove(at + ".ptx"), std::filesystem::remove(at + ".json");
+}
+
+// Each kernel of --list has a launch of its own, without an option, on the first of these targets
+// that has its instructions; and it is right.
+TEST(Command, EveryKernelHasALaunch) {
+  const std::string at = testing::TempDir() + std::to_string(getpid()) + "_each";
+  std::istringstream list(tartan("emit --list").out);
+  int kernels = 0;
+  for (std::string line; std::getline(list, line);) {
+    if (line.empty() || line[0] == ' ') continue;
+    const std::string kernel = line.substr(0, line.find(' '));
+    SCOPED_TRACE(kernel);
+    ++kernels;
+    bool written = false;
+    for (const char* target : {"sm_80", "sm_90a", "sm_120a"}) {
+      const Ran out = tartan(
+          fmt::format("emit {1} --target {2} -o {0}.ptx --manifest {0}.json", at, kernel, target));
+      if (out.code == 1) continue;  // the target lacks the instruction
+      ASSERT_EQ(out.code, 0) << target << "\n" << out.out;
+      const Ran ran = tartan(fmt::format("run {}.json --device emulator", at));
+      EXPECT_EQ(ran.code, 0) << target << "\n" << ran.out;
+      written = true;
+      break;
+    }
+    EXPECT_TRUE(written);
+  }
+  EXPECT_GE(kernels, 48);
+  // TMA's extents end with the buffers.
+  for (const char* kernel : {"attention", "decode", "mla_decode", "k_grouped_gemm"}) {
+    const Ran out = tartan(fmt::format(
+        "emit {1} --target sm_90a -o {0}.ptx --manifest {0}.json && {2} run {0}.json --device "
+        "emulator",
+        at, kernel, TARTAN_COMMAND));
+    EXPECT_EQ(out.code, 0) << kernel << "\n" << out.out;
+  }
+  std::filesystem::remove(at + ".ptx"), std::filesystem::remove(at + ".json");
+}
+
+TEST(Command, ManifestsGoToStandardOutput) {
+  const std::string at = testing::TempDir() + std::to_string(getpid()) + "_dash.ptx";
+  const Ran out = tartan("emit one_mma --manifest - -o " + at);
+  EXPECT_EQ(out.code, 0);
+  EXPECT_EQ(out.out.find("{\n \"ptx\": "), 0u) << out.out;
+  EXPECT_FALSE(std::filesystem::exists("-"));
+  std::filesystem::remove(at);
+}
+
+// What CLI11 says of a value is said as everywhere else.
+TEST(Command, NumbersAreNamed) {
+  for (const auto& [words, expected] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"emit gemm --m 1.5", "emit: --m 1.5: expected a whole number of at most 32 bits"},
+           {"emit gemm --m x", "emit: --m x: expected a number"},
+           {"emit gemm --m", "emit: --m: expected a value behind it"},
+           {"emit gemm --m 1 --m 2", "emit: --m: expected once, found 2 times"},
+           {"run x --timeout -1", "run: --timeout -1: expected a number from 0 to 1000000000"},
+           {"run x --max-steps 0",
+            "run: --max-steps 0: expected a whole number from 1 to 18446744073709551615"},
+           {"run x --checks some", "run: --checks some: expected none, memory or all"},
+           {"emit gem", "unknown kernel gem; the nearest is gemm; `tartan emit --list`"},
+           {"tune attention",
+            "tune: KERNEL: only configurations of gemm are searched, found attention"},
+           {"--verbose", "unknown option --verbose"},
+           {"layout mma", "incomplete instruction mma; mma has "},
+           {"layout mma.m16n8k16", "of shape m16n8k16; `tartan isa mma` lists them"},
+           {"isa ld --opcodes", "isa: --opcodes lists all instructions, without ld"},
+           {"run x --timeline -", "--timeline -: expected the name of a file"}}) {
+    const Ran out = tartan(words);
+    EXPECT_EQ(out.code, 2) << words << "\n" << out.out;
+    EXPECT_NE(out.out.find(expected), std::string::npos) << words << "\n" << out.out;
+  }
+  EXPECT_EQ(tartan("-V").out, tartan("--version").out);
+  EXPECT_EQ(tartan("isa --opcodes --json").out.find("{\n \"schema_version\""), 0u);
+}
+
+// Without a GPU there is nothing to keep.
+TEST(Command, TuneWithoutAGpuWritesNothing) {
+  const std::string file = testing::TempDir() + std::to_string(getpid()) + "_tune.json";
+  const Ran out = tartan("tune gemm --m 64 --n 64 --k 64 --file " + file);
+  if (out.code == 0) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(out.code, 2);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_FALSE(std::filesystem::exists(file + ".lock"));
 }
 
 // --gpu says for which GPU is chosen what is not given, and without --target what is compiled for.

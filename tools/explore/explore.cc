@@ -59,8 +59,8 @@ Subject of_text(Source source) {
 #ifdef TARTAN_LLVM
 
 // The launch that `emit --manifest` writes.
-Result<Manifest> launch_of(const Compiled& compiled, Dim3 grid) {
-  const auto text = launch_manifest(compiled, grid, "kernel.ptx", "kernel.json");
+Result<Manifest> launch_of(const Compiled& compiled, const builtins::LaunchExample& example) {
+  const auto text = launch_manifest(compiled, example, "kernel.ptx", "kernel.json");
   if (!text) return text.diags();
   std::string folder = (fs::temp_directory_path() / "tartan_explore_XXXXXX").string();
   if (!mkdtemp(folder.data()))
@@ -95,12 +95,9 @@ Result<Subject> of_kernel(const ExploreWords& words, const CLI::App& command, in
                              .taken = each.taken,
                              .reason = each.reason,
                              .refused = each.refused});
-  if (!described->grid) {
-    out.not_run =
-        "the launch decides its sizes: give them as options where it has such, or a manifest";
-    return out;
-  }
-  auto launch = launch_of(*compiled, *described->grid);
+  auto launch =
+      launch_of(*compiled, builtins::LaunchExample(words.kernels, words.kernel, *described,
+                                                   *compiled, multiprocessors_of(words)));
   if (launch) out.manifest = std::move(*launch);
   else out.not_run = launch.diags()[0].message;
   return out;

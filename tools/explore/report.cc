@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers of the text and of its run, beside the limits of the hardware.
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
 #include "compiler/isa/target_name.h"
 #include "compiler/ptx/kernel_directives.h"
 #include "compiler/support/shared_layout.h"
@@ -42,6 +46,22 @@ Json parts_of(const ptx::Module& module, std::string_view memory) {
   for (const auto& [name, first] : detail::read_shared_layout(module.source->text(), memory))
     out.push_back({{"name", name}, {"first", first}});
   return out;
+}
+
+// Of a block: the launch's, or what Tartan's own text says at its head; null: nobody says.
+Json dynamic_shared(const Subject& subject, const ptx::Module& module) {
+  if (subject.manifest) return subject.manifest->launch.dynamic_shared;
+  constexpr std::string_view before = "// launch: ", behind = " bytes of dynamic shared memory";
+  const std::string_view text = module.source->text();
+  const std::size_t line = text.find(before);
+  if (line == text.npos) return nullptr;
+  const std::string_view rest = text.substr(line, text.find('\n', line) - line);
+  const std::size_t end = rest.find(behind);
+  if (end == rest.npos) return nullptr;
+  const std::size_t first = rest.rfind(' ', end - 1) + 1;
+  std::uint64_t bytes = 0;
+  const auto [last, error] = std::from_chars(rest.data() + first, rest.data() + end, bytes);
+  return error == std::errc() && last == rest.data() + end ? Json(bytes) : Json();
 }
 
 // Variables of shared memory; `bytes` null: the launch says how many.
@@ -100,6 +120,7 @@ Json report_part(const Subject& subject, const ptx::Module& module, const Outcom
   out["version"] = module.version.text();
   out["launch"] = subject.manifest ? of_launch(*subject.manifest, module) : Json();
   out["shared"] = shared_variables(module);
+  out["dynamic_shared"] = dynamic_shared(subject, module);
   out["limits"] = limits_of(module);
   out["run"] = outcome ? of_run(*outcome) : Json();
   out["not_run"] = subject.not_run;

@@ -24,10 +24,13 @@ const totals = () => {
 
 const dim = (of) => of.filter((each, i) => i === 0 || of.slice(i).some((n) => n > 1)).join(' × ');
 
+// Of static memory, and of dynamic memory as far as somebody says how much that is.
 function sharedBytes() {
   const fixed = model.report.shared.reduce((sum, each) => sum + (each.bytes ?? 0), 0);
-  return fixed + (model.report.launch?.dynamic_shared ?? 0);
+  return fixed + (model.report.dynamic_shared ?? 0);
 }
+
+const sharedIsKnown = () => model.report.dynamic_shared !== null || model.report.shared.every((each) => each.bytes !== null);
 
 const resourcesOf = () => model.machine.resources.find((each) => each.kernel === model.report.launch?.kernel) ?? model.machine.resources[0];
 
@@ -45,7 +48,7 @@ function addSummary() {
   if (report.run && sum.wavefronts) out.push(tile(sum.conflicts ? number(sum.conflicts) : '0', 'bank conflicts', `of ${plural(sum.wavefronts, 'wavefront')}`, sum.conflicts ? 'middling' : 'good'));
   if (report.run && sum.sectors) out.push(tile(`${Math.round(100 * sum.minimum / sum.sectors)} %`, 'sectors at least, of those accessed', `${number(sum.minimum)} of ${number(sum.sectors)} sectors of 32 bytes`, sum.minimum < sum.sectors ? 'middling' : 'good'));
   const shared = sharedBytes();
-  out.push(tile(bytes(shared), 'shared memory', limits ? `of ${bytes(limits.shared_of_block)} per block` : null, '', limits ? meter(shared, limits.shared_of_block) : null));
+  if (sharedIsKnown() || shared) out.push(tile(bytes(shared), sharedIsKnown() ? 'shared memory' : 'static shared memory', limits ? `of ${bytes(limits.shared_of_block)} per block` : null, '', limits ? meter(shared, limits.shared_of_block) : null));
   const resources = resourcesOf();
   if (resources) out.push(tile(String(resources.registers), 'registers', resources.spill_stores ? `per thread; spills ${bytes(resources.spill_stores)}` : 'of 255 per thread', resources.spill_stores ? 'bad' : '', meter(resources.registers, 255)));
   byId('main').append(element('div', {class: 'tiles', id: 'summary'}, ...out));
@@ -79,10 +82,10 @@ function numbersTable() {
     rows.push(row('threads per block', number(threads), limits ? number(limits.threads_of_block) : null, limits ? meter(threads, limits.threads_of_block) : null));
   }
   for (const each of report.shared) {
-    rows.push(row(element('span', {}, 'shared memory: ', element('code', {}, each.name), ', ', lineLink(each.line)), each.bytes === null ? `${bytes(launch?.dynamic_shared ?? 0)} (dynamic)` : bytes(each.bytes),
-      limits ? bytes(limits.shared_of_block) : null, limits ? meter(each.bytes ?? launch?.dynamic_shared ?? 0, limits.shared_of_block) : null));
+    rows.push(row(element('span', {}, 'shared memory: ', element('code', {}, each.name), ', ', lineLink(each.line)), each.bytes !== null ? bytes(each.bytes) : report.dynamic_shared === null ? 'dynamic: the launch says how much' : `${bytes(report.dynamic_shared)} (dynamic)`,
+      limits ? bytes(limits.shared_of_block) : null, limits ? meter(each.bytes ?? report.dynamic_shared ?? 0, limits.shared_of_block) : null));
     each.parts.forEach((part, i) => {
-      const end = each.parts[i + 1]?.first ?? launch?.dynamic_shared;
+      const end = each.parts[i + 1]?.first ?? report.dynamic_shared;
       rows.push(row(element('span', {}, 'of it ', element('code', {}, part.name), `, from byte ${number(part.first)} on`), end ? bytes(end - part.first) : 'the rest'));
     });
   }
