@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "tartan/support/source.h"
 #include "tools/built_in.h"
@@ -79,6 +81,31 @@ int emit(const EmitWords& words, const CLI::App& command) {
   return write_files(words, *described, *compiled);
 }
 
+// `emit KERNEL --help` shows the options of that kernel, where the command has those of all.
+class KernelHelp : public CLI::Formatter {
+ public:
+  KernelHelp(CLI::App& command, std::shared_ptr<const EmitWords> words)
+      : command_(command), words_(std::move(words)) {}
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    const auto given = command_.get_option("KERNEL")->results();
+    const BuiltinKernel* const kernel = given.empty() ? nullptr : words_->kernels.find(given[0]);
+    if (kernel) hide_others(*kernel);
+    return CLI::Formatter::make_help(app, std::move(name), mode);
+  }
+
+ private:
+  void hide_others(const BuiltinKernel& kernel) const {
+    for (const detail::Option& each : words_->kernels.options())
+      if (std::ranges::find(kernel.options, each.name) == kernel.options.end())
+        command_.get_option("--" + each.name)->group("");
+  }
+
+  CLI::App& command_;
+  std::shared_ptr<const EmitWords> words_;
+};
+
 }  // namespace
 
 void add_emit(CLI::App& app, int& exit_code) {
@@ -99,6 +126,7 @@ void add_emit(CLI::App& app, int& exit_code) {
   command->add_flag("--explain", words->explain,
                     "Print to standard error which instructions and layouts were chosen, and why");
   add_built_in_options(*command, *words);
+  command->formatter(std::make_shared<KernelHelp>(*command, words));
   command->footer(
       "Exit codes: 0 written, 1 the kernel is unsupported on the target, 2 usage or I/O");
   command->callback([=, &exit_code] { exit_code = emit(*words, *command); });

@@ -43,6 +43,21 @@ TEST(Command, HelpTexts) {
   }
 }
 
+TEST(Command, HelpOfAKernelHasItsOptions) {
+  const Ran all = tartan("emit --help"), one = tartan("emit attention --help"),
+            same = tartan("emit --help attention"), lesson = tartan("emit one_mma --help");
+  for (const Ran& each : {one, same}) {
+    EXPECT_EQ(each.code, 0);
+    for (const char* option : {"--head-dim", "--causal", "--type", "--target", "--manifest"})
+      EXPECT_NE(each.out.find(option), std::string::npos) << option;
+    for (const char* option : {"--tile", "--epilogue", "--activation", "--page"})
+      EXPECT_EQ(each.out.find(option), std::string::npos) << option;
+  }
+  EXPECT_LT(2 * one.out.size(), all.out.size());
+  EXPECT_EQ(lesson.out.find("--m "), std::string::npos) << lesson.out;
+  EXPECT_EQ(tartan("emit nosuch --help").out, all.out);
+}
+
 TEST(Command, InvalidArguments) {
   for (const char* words : {"",
                             "unknown",
