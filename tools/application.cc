@@ -20,7 +20,7 @@ std::string version_text() {
 
 void add_commands(CLI::App& app, int& exit_code) {
   app.description("Validated PTX for NVIDIA's matrix instructions: generate, check, run, draw");
-  app.set_version_flag("--version", version_text());
+  app.set_version_flag("-V,--version", version_text());
   app.require_subcommand(1);
   app.fallthrough();  // options of all commands may follow the command's name
   app.add_option_function<std::string>("--color", set_colour,

@@ -14,6 +14,7 @@
 #include "runtime/outcome.h"
 #include "tools/commands.h"
 #include "tools/terminal.h"
+#include "tools/wording.h"
 
 namespace tartan::tools {
 namespace {
@@ -59,10 +60,11 @@ std::string unexpected(const CLI::App& app, const CLI::App* command) {
 
 std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* command = chosen(app);
-  std::string why = error.what();
+  std::string why = reworded(error.what());
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) why = unexpected(app, command);
   else if (!command && dynamic_cast<const CLI::RequiredError*>(&error))
-    why = "a command is required; `tartan --help` lists them";
+    why = app.remaining(true).empty() ? "a command is required; `tartan --help` lists them"
+                                      : unexpected(app, nullptr);
   return command ? fmt::format("{}: {}", command->get_name(), why) : why;
 }
 

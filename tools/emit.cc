@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -36,11 +38,25 @@ std::string manifest_problem(const EmitWords& words) {
   return {};
 }
 
-int list(const KernelRegistry& kernels) {
-  for (const BuiltinKernel& each : kernels.all()) {
-    fmt::print("{:<28}{}\n", each.name, each.summary);
-    if (!each.options.empty()) fmt::print("{:<30}--{}\n", "", fmt::join(each.options, " --"));
+// In lines as wide as the terminal; elsewhere one for the options of a kernel.
+std::string option_lines(const std::vector<std::string>& options, std::size_t width) {
+  constexpr std::size_t indent = 30;
+  std::string out, line;
+  for (const std::string& each : options) {
+    if (!line.empty() && indent + line.size() + each.size() + 3 > width) {
+      out += fmt::format("{:<{}}{}\n", "", indent, line);
+      line.clear();
+    }
+    line += fmt::format("{}--{}", line.empty() ? "" : " ", each);
   }
+  return line.empty() ? out : out + fmt::format("{:<{}}{}\n", "", indent, line);
+}
+
+int list(const KernelRegistry& kernels) {
+  const std::size_t width = isatty(STDOUT_FILENO) ? columns(stdout).value_or(80)
+                                                  : std::numeric_limits<std::size_t>::max();
+  for (const BuiltinKernel& each : kernels.all())
+    fmt::print("{:<28}{}\n{}", each.name, each.summary, option_lines(each.options, width));
   return exit_ok;
 }
 

@@ -111,8 +111,15 @@ int isa_command(const IsaWords& words) {
         fmt::format("--target {}: unknown target{}", words.target, target_hint(words.target)),
         words.json);
   if (words.opcodes) {
-    if (words.csv || words.json || !words.name.empty())
-      return usage_error("isa: --opcodes lists all instructions and takes no name", words.json);
+    if (words.csv || !words.name.empty())
+      return usage_error(fmt::format("isa: --opcodes lists all instructions, without {}",
+                                     words.csv ? "--csv" : words.name),
+                         words.json);
+    if (words.json)
+      return fmt::print("{}\n", nlohmann::ordered_json{{"schema_version", json_schema_version},
+                                                       {"opcodes", opcode_list_json(arch)}}
+                                    .dump(1)),
+             exit_ok;
     return fmt::print("{}", opcode_list(arch)), exit_ok;
   }
   const auto known = families();
@@ -154,6 +161,7 @@ void add_isa(CLI::App& app, int& exit_code) {
   command->add_flag("--json", words->json, "Print one JSON object")->excludes(csv);
   command->add_flag("--markdown", words->markdown,
                     "Print the whole table as a page: docs/isa.md; with --opcodes docs/opcodes.md");
+  command->footer("Exit codes: 0 listed, 2 unknown instruction or target, or usage");
   command->callback([words, &exit_code] { exit_code = isa_command(*words); });
 }
 

@@ -22,7 +22,7 @@ constexpr int whole = std::numeric_limits<int>::max();  // panels as wide as the
 struct LayoutWords {
   std::string instruction, operand, svg, type = "f16";
   int selector = 0;
-  bool json = false;
+  bool json = false, picture = false;
 };
 
 Operand parse_operand(std::string_view text) {
@@ -63,6 +63,7 @@ Diags misplaced_options(const LayoutWords& words, const CLI::App& command) {
   };
   static constexpr Only all[] = {{"--operand", "an instruction", false},
                                  {"--selector", "an instruction", false},
+                                 {"--picture", "an instruction", false},
                                  {"--type", "a matrix in shared memory", true}};
   const bool tile = names_tile(words.instruction);
   Diags out;
@@ -81,7 +82,7 @@ int shared_tile(const LayoutWords& words) {
   const Result<SharedTile> tile = parse_tile(words.instruction, *type);
   if (!tile) return fail(exit_usage, tile.diags(), words.json);
   if (!words.svg.empty()) {
-    const Status written = write_file(words.svg, tile_svg(*tile));
+    const Status written = write_output(words.svg, tile_svg(*tile));
     return written ? exit_ok : fail(exit_usage, written.diags());
   }
   if (words.json) fmt::print("{}\n", tile_json(*tile));
@@ -89,14 +90,13 @@ int shared_tile(const LayoutWords& words) {
   return exit_ok;
 }
 
-// Tables as wide as there is room; with colours, pictures where that is too narrow for a matrix.
+// Tables as wide as there is room, or pictures.
 std::string on_terminal(const LayoutTable& table, Operand only, bool as_pictures) {
   const std::size_t width = columns(stdout).value_or(unlimited);
   const bool coloured = colour(stdout);
+  if (coloured && as_pictures)
+    return layout_pictures(draw(table, only, whole), std::min(width, picture_width));
   Drawing drawing = draw(table, only);
-  if (table_width(drawing) <= width && !(coloured && as_pictures))
-    return layout_text(drawing, coloured);
-  if (coloured) return layout_pictures(draw(table, only, whole), std::min(width, picture_width));
   for (int panel = widest_panel / 2; panel > 0 && table_width(drawing) > width; panel /= 2)
     drawing = draw(table, only, panel);
   return layout_text(drawing, coloured);
@@ -108,6 +108,8 @@ int layout(const LayoutWords& words, const CLI::App& command) {
   if (names_tile(words.instruction)) return shared_tile(words);
   const Result<isa::Form> form = layout_form(words.instruction);
   if (!form) return fail(exit_usage, form.diags(), words.json);
+  if (words.picture && !colour(stdout))
+    return usage_error("--picture: expected a terminal with colors, or --color always");
   if (const Diags wrong = option_errors(words, *form, command.count("--selector") > 0); !wrong.ok())
     return fail(exit_usage, wrong, words.json);
   const Operand only = parse_operand(words.operand);
@@ -117,10 +119,10 @@ int layout(const LayoutWords& words, const CLI::App& command) {
     return exit_ok;
   }
   if (words.svg.empty()) {
-    fmt::print("{}", on_terminal(table, only, words.operand == all_operands));
+    fmt::print("{}", on_terminal(table, only, words.picture || words.operand == all_operands));
     return exit_ok;
   }
-  const Status written = write_file(words.svg, layout_svg(draw(table, only)));
+  const Status written = write_output(words.svg, layout_svg(draw(table, only)));
   return written ? exit_ok : fail(exit_usage, written.diags());
 }
 
@@ -148,14 +150,20 @@ void add_layout(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   command->add_option("--type", words->type, "Element type of a matrix in shared memory")
       ->capture_default_str();
-  auto* svg = command->add_option("--svg", words->svg, "Write an SVG picture to this file");
-  command->add_flag("--json", words->json, "Print one JSON object on standard output")
-      ->excludes(svg);
+  auto* svg = command
+                  ->add_option("--svg", words->svg,
+                               "Write an SVG picture to this file; - is standard output")
+                  ->type_name("FILE");
+  auto* json = command->add_flag("--json", words->json, "Print one JSON object on standard output")
+                   ->excludes(svg);
+  command
+      ->add_flag("--picture", words->picture,
+                 "Where there are colors: a picture, half blocks in the colors of the lanes")
+      ->excludes(svg)
+      ->excludes(json);
   command->footer(
       "T4V2:R1 is element 2 of lane 4, in its register 1\nTables are as wide as COLUMNS or the "
-      "terminal; elsewhere they have up to 16 boxes a row.\nWith colours, what is wider is a "
-      "picture: "
-      "half blocks in the colours of the lanes.\nExit codes: 0 shown, 2 unknown "
+      "terminal; elsewhere they have up to 16 boxes a row.\nExit codes: 0 shown, 2 unknown "
       "instruction, usage or I/O");
   command->callback([words, command, &exit_code] { exit_code = layout(*words, *command); });
 }

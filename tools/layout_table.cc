@@ -2,6 +2,7 @@
 #include "tools/layout_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -102,6 +103,33 @@ std::vector<std::string> notes(const isa::Form& form) {
 
 }  // namespace
 
+namespace {
+
+// Of a spelling that names no form: what it may be completed to.
+std::string completions(const isa::Form& form) {
+  std::vector<std::string> shapes;
+  std::string example;
+  int count = 0;
+  for (const isa::Form& each : warpgroup(form) ? isa::wgmma_forms() : isa::forms()) {
+    if (isa::family(each) != isa::family(form)) continue;
+    if (form.shape.m != 0 && each.shape != form.shape) continue;
+    ++count;
+    if (example.empty()) example = isa::spell(each);
+    if (std::ranges::find(shapes, each.shape.text()) == shapes.end())
+      shapes.push_back(each.shape.text());
+  }
+  if (count == 0) return nearest_text(form);
+  constexpr std::size_t most_shapes = 12;  // wgmma has one for each n
+  const std::size_t left_out = shapes.size() - std::min(shapes.size(), most_shapes);
+  shapes.resize(shapes.size() - left_out);
+  return fmt::format("; {} has {} forms, such as {}, of shape{} {}{}; `tartan isa {}` lists them",
+                     isa::family(form), count, example, shapes.size() == 1 ? "" : "s",
+                     fmt::join(shapes, ", "), left_out ? fmt::format(" and {} more", left_out) : "",
+                     isa::family(form));
+}
+
+}  // namespace
+
 Result<isa::Form> layout_form(std::string_view spelling) {
   constexpr std::string_view blanks = " \t\n";
   spelling.remove_prefix(std::min(spelling.find_first_not_of(blanks), spelling.size()));
@@ -127,7 +155,9 @@ Result<isa::Form> layout_form(std::string_view spelling) {
   if (!diags.ok()) return diags;
   if (!isa::find(form))
     return {"unknown-form"_rule,
-            fmt::format("unknown instruction {}{}", spelling, nearest_text(form))};
+            text.types == 0
+                ? fmt::format("incomplete instruction {}{}", spelling, completions(form))
+                : fmt::format("unknown instruction {}{}", spelling, nearest_text(form))};
   return form;
 }
 

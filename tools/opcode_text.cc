@@ -403,6 +403,18 @@ std::string opcode_list(const std::optional<Arch>& target) {
   return out + fmt::format("{} instructions\n", all.size());
 }
 
+nlohmann::ordered_json opcode_list_json(const std::optional<Arch>& target) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Summary& each : summaries(target))
+    list.push_back({{"opcode", each.name},
+                    {"forms", each.forms},
+                    {"min_version", each.oldest.ptx.text()},
+                    {"targets", targets_text(each.oldest)},
+                    {"control", each.control},
+                    {"memory", each.memory}});
+  return list;
+}
+
 std::string opcode_document() {
   const std::vector<Summary> all = summaries(std::nullopt);
   const auto later = std::ranges::count_if(

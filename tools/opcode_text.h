@@ -24,6 +24,7 @@ nlohmann::ordered_json opcode_json(const OpcodeForms& forms);
 
 /// Every instruction, one per line; with a target those that it has.
 std::string opcode_list(const std::optional<Arch>& target);
+nlohmann::ordered_json opcode_list_json(const std::optional<Arch>& target);
 /// The same as a page: docs/opcodes.md.
 std::string opcode_document();
 

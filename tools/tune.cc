@@ -97,11 +97,6 @@ void print_json(const TuneResult& found) {
 }
 
 int tune(const TuneWords& words) {
-  if (words.kernel != "gemm")
-    return usage_error(fmt::format("tune: {}: expected gemm, the kernel whose configurations are "
-                                   "searched",
-                                   words.kernel),
-                       words.json);
   const auto seconds = read_seconds(words.budget);
   if (!seconds)
     return usage_error(
@@ -114,13 +109,12 @@ int tune(const TuneWords& words) {
                        words.json);
   const auto product = builtins::read_gemm(words.product);
   if (!product) return fail(exit_usage, product.diags(), words.json);
-  // A damaged file is told before the search, not behind it.
-  if (const auto kept =
-          words.file.empty() ? Status(Done{}) : kernels::Tuning().merge_into(words.file);
-      !kept)
-    return fail(exit_usage, kept.diags(), words.json);
   const auto device = Device::open(words.device);
   if (!device) return fail(exit_usage, device.diags(), words.json);
+  // A file that is damaged or cannot be written is told before the search, not behind it.
+  const bool keeps = !words.file.empty() && !device->emulated();
+  if (const auto kept = keeps ? kernels::Tuning().merge_into(words.file) : Status(Done{}); !kept)
+    return fail(exit_usage, kept.diags(), words.json);
   kernels::TuneBudget budget{.seconds = *seconds, .candidates = words.candidates};
   budget.workspace = words.product.workspace;
   const auto found = kernels::tune(*device, *product, budget);
@@ -142,7 +136,13 @@ void add_tune(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<TuneWords>();
   CLI::App* command =
       app.add_subcommand("tune", "Measure which configuration of a kernel is the fastest");
-  command->add_option("KERNEL", words->kernel, "Name of the kernel: gemm")->required();
+  command->add_option("KERNEL", words->kernel, "Name of the kernel: gemm")
+      ->required()
+      ->check([](const std::string& name) {
+        return name == "gemm"
+                   ? std::string()
+                   : fmt::format("only configurations of gemm are searched, found {}", name);
+      });
   command->add_option("--budget", words->budget, "Time of the search: 2s, 500ms")
       ->capture_default_str();
   command

@@ -44,9 +44,9 @@ TEST(CheckCommand, InvalidArguments) {
   refuses("check --target sm_90x x", "the nearest are sm_90 and sm_90a");
   refuses("check --ptx 99.9 x", "--ptx 99.9: unknown PTX version; the nearest is 9.0");
   refuses("check --ptx 7.9 x", "the nearest is 7.8");
-  refuses("check --max-errors -1 x", "not in range");
-  refuses("run --max-steps 0 x", "not in range");
-  refuses("layout --selector -1 x", "Value -1 not in range 0 to 2147483647");
+  refuses("check --max-errors -1 x", "--max-errors -1: expected a whole number from 0 to ");
+  refuses("run --max-steps 0 x", "--max-steps 0: expected a whole number from 1 to ");
+  refuses("layout --selector -1 x", "--selector -1: expected a whole number from 0 to 2147483647");
   refuses("check --error undeclared-registr x",
           "error: --error undeclared-registr: unknown rule; the nearest is undeclared-register "
           "[usage]");

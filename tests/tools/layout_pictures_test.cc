@@ -71,6 +71,18 @@ TEST(LayoutPictures, AllOperandsAtOnce) {
   EXPECT_TRUE(found) << text;
 }
 
+TEST(LayoutPictures, PicturesNeedColours) {
+  const auto refused = [](const std::string& words) {
+    const Ran ran = run(words, true);
+    return ran.code == 2 ? ran.out : "exit code " + std::to_string(ran.code);
+  };
+  EXPECT_NE(refused(std::string("layout --picture ") + mma).find("--picture: expected a terminal"),
+            std::string::npos);
+  EXPECT_NE(refused("--color always layout --picture '64x32:(32,1)'")
+                .find("--picture: an option of an instruction"),
+            std::string::npos);
+}
+
 // Nothing says how wide a pipe is: tables have 16 boxes a row, as a program that reads them
 // expects.
 TEST(LayoutPictures, PipesHaveTables) {
@@ -115,7 +127,7 @@ TEST(LayoutPictures, PixelsAreLanes) {
   for (const json& cell : layout["operands"][0]["cells"])
     lanes[{cell["row"], cell["col"]}] = cell["lane"];
   const std::string text =
-      shown("COLUMNS=40", std::string("--color always layout ") + mma + " --operand a");
+      shown("COLUMNS=40", std::string("--color always layout ") + mma + " --operand a --picture");
   std::map<int, int> colour_of;  // from the legend
   const std::regex legend("\033\\[38;5;16;48;5;(\\d+)mT(\\d+)");
   for (auto at = std::sregex_iterator(text.begin(), text.end(), legend);
