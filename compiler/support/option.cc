@@ -53,6 +53,17 @@ std::string shown(const json& value) {
   return text;
 }
 
+// {"m": 256}: the first option, with a value of its type.
+std::string example(std::span<const Option> options) {
+  if (options.empty()) return "{}";
+  const auto& value = options.front().value;
+  const char* const text = std::holds_alternative<bool*>(value)                       ? "true"
+                           : std::holds_alternative<std::string*>(value)              ? "\"...\""
+                           : std::holds_alternative<std::vector<std::string>*>(value) ? "[\"...\"]"
+                                                                                      : "256";
+  return fmt::format("{{\"{}\": {}}}", options.front().name, text);
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> read_json(std::span<const Option> options, std::string_view text,
@@ -65,7 +76,7 @@ Result<std::vector<std::string>> read_json(std::span<const Option> options, std:
   const json root = json::parse(text, nullptr, false);
   if (!root.is_object())
     return {"usage"_rule,
-            fmt::format("{}: expected a JSON object such as {{\"m\": 256}}, found {}", what,
+            fmt::format("{}: expected a JSON object such as {}, found {}", what, example(options),
                         root.is_discarded() ? "text that is not JSON" : shown(root))};
   Diags diags;
   for (const auto& [name, value] : root.items()) {
