@@ -89,7 +89,8 @@ Status check_launch(const EngineKernel& kernel, const Launch& launch, const Argu
   check_shape(launch, diags);
   check_arguments(kernel.name(), kernel.params(), arguments,
                   lacks_maps(kernel.params(), arguments.size())
-                      ? "; it needs tensor maps, which arguments_of() of tartan/launch.h adds"
+                      ? "; it needs tensor maps: \"tensor_map\" in a manifest, arguments_of() of "
+                        "tartan/launch.h in C++"
                       : "",
                   diags);
   if (launch.cluster != Dim3{0, 0, 0})

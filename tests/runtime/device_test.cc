@@ -122,7 +122,7 @@ TEST_F(DeviceTest, MissingTensorMapsAreNamed) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.diags()[0].message,
             "wrong number of arguments: kernel reads expects 3 arguments, found 1; it needs tensor "
-            "maps, which arguments_of() of tartan/launch.h adds");
+            "maps: \"tensor_map\" in a manifest, arguments_of() of tartan/launch.h in C++");
   const auto none = kernel->launch({}, Arguments());
   ASSERT_FALSE(none);
   EXPECT_EQ(none.diags()[0].message,
