@@ -262,14 +262,13 @@ bool Block::done() const { return std::ranges::all_of(warps_, &Warp::done); }
 bool Block::stopped() const { return cluster_.stopped(); }
 
 void Block::report_limit(Warp& warp, const Rule& rule, std::string message) {
-  fail(warp, warp.groups.empty() ? 0 : warp.groups[0].pc, rule, std::move(message), -1, 0);
+  fail(warp, warp.first_pc(), rule, std::move(message), -1, 0);
 }
 
 bool Block::within_limits(Warp& warp) {
   detail::Watch* const watch = context_.watch;
-  const std::uint32_t pc = warp.groups.empty() ? 0 : warp.groups[0].pc;
-  if (watch && watch->wants_line()) watch->set_line(line(pc));
-  if (watch && watch->stopped()) fail(warp, pc, "interrupted"_rule, "interrupted", -1, 0);
+  if (watch && watch->wants_line()) watch->set_line(line(warp.first_pc()));
+  if (watch && watch->stopped()) report_limit(warp, "interrupted"_rule, "interrupted");
   else if (warp.steps >= context_.max_steps)
     report_limit(warp, "step-limit"_rule,
                  fmt::format("warp {} has issued {} instructions without finishing", warp.index,

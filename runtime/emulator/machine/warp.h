@@ -89,6 +89,8 @@ struct Warp {
 
   void start(std::uint32_t lanes);
   bool done() const { return live == 0; }
+  /// Where its first lanes are.
+  std::uint32_t first_pc() const { return groups.empty() ? 0 : groups[0].pc; }
   /// Runs until the slice is over or no group can run. False if no group could.
   bool run(std::uint32_t slice_ops);
 
