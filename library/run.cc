@@ -143,7 +143,11 @@ class Run {
           else return std::string();
         },
         value(i));
-    report(i, fmt::format("{} does not fit {}", found, name(param(i).type)));
+    const Type wanted = param(i).type;
+    if (std::holds_alternative<double>(value(i)) && !info(wanted).floating)
+      return report(i, fmt::format("expected an integer ({}), found the floating-point number {}",
+                                   name(wanted), found));
+    report(i, fmt::format("{} does not fit {}", found, name(wanted)));
   }
 
   // The matrices of the host have no addresses yet.
@@ -179,6 +183,7 @@ class Run {
   }
 
   Status execute(Dim3 grid) {
+    grid_ = grid;
     const auto module = device_.load(compiled_.ptx, compiled_.name);
     if (!module) return module.diags();
     auto kernel = module->kernel(compiled_.name);
@@ -219,6 +224,22 @@ class Run {
     return out;
   }
 
+  // The row and column of an element, of a matrix of contiguous rows or columns.
+  std::string place_of(std::size_t i, std::int64_t element) const {
+    const auto& span = param(i).span;
+    if (!span) return {};
+    const auto number = [&](const MapNumber& x) {
+      return detail::computed(compiled_, arguments_, x);
+    };
+    const std::int64_t down = number(span->row_stride), across = number(span->col_stride);
+    if (std::min(down, across) != 1 || down == across) return {};
+    const std::int64_t line = std::max(down, across), first = element / line,
+                       second = element % line;
+    const std::int64_t row = across == 1 ? first : second, col = across == 1 ? second : first;
+    if (row >= number(span->rows) || col >= number(span->cols)) return {};  // of a batch
+    return fmt::format(" (row {}, column {})", row, col);
+  }
+
   Status receive() {
     for (std::size_t i = 0; i < matched_.size(); ++i) {
       const HostMatrix* given = matrix(i);
@@ -226,10 +247,13 @@ class Run {
       const auto left = given->use == Use::out ? buffers_[i].unwritten() : std::nullopt;
       if (left && left->bytes) {
         const auto width = static_cast<std::size_t>(bits(param(i).type));
+        const std::size_t first = left->first * 8 / width;
         report(i, fmt::format("the kernel did not write {} of {} elements, the first of them "
-                              "element {}; in_out() is for a matrix of which it writes a part",
-                              left->bytes * 8 / width, given->from.size() * 8 / width,
-                              left->first * 8 / width));
+                              "element {}{}, in a grid of {} x {} x {} blocks; in_out() is for a "
+                              "matrix of which it writes a part",
+                              left->bytes * 8 / width, given->from.size() * 8 / width, first,
+                              place_of(i, static_cast<std::int64_t>(first)), grid_.x, grid_.y,
+                              grid_.z));
         continue;
       }
       if (Status status = buffers_[i].read({given->to, given->from.size()}); !status) return status;
@@ -243,6 +267,7 @@ class Run {
   std::vector<const RunArgument*> matched_;  // by parameter
   std::vector<Buffer> buffers_;              // by parameter; of host matrices
   Arguments arguments_;
+  Dim3 grid_;
   Diags diags_;
 };
 

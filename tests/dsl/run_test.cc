@@ -97,7 +97,8 @@ TEST(Run, ComparesArgumentsWithParameters) {
             "error: C (parameter 6) of kernel product: too small: its layout spans 7272 elements "
             "of f32 (101 x 72), found 7200 [launch-arguments]\n");
   EXPECT_EQ(try_run(p.m, 0.5, std::int64_t{1} << 31, in(p.a), in(p.a), 3, out(p.c)),
-            "error: n (parameter 1) of kernel product: 0.5 does not fit s32 [launch-arguments]\n"
+            "error: n (parameter 1) of kernel product: expected an integer (s32), found the "
+            "floating-point number 0.5 [launch-arguments]\n"
             "error: depth (parameter 2) of kernel product: 2147483648 does not fit s32 "
             "[launch-arguments]\n"
             "error: scale (parameter 3) of kernel product: expected a number of type f32, found a "
@@ -145,8 +146,8 @@ TEST(Run, SaysWhichElementsTheKernelDidNotWrite) {
   values[31] = 7;
   EXPECT_EQ(complaint(run(device, all_but_one(), {1}, out(values))),
             "error: out (parameter 0) of kernel all_but_one: the kernel did not write 1 of 32 "
-            "elements, the first of them element 31; in_out() is for a matrix of which it writes "
-            "a part [launch-arguments]\n");
+            "elements, the first of them element 31, in a grid of 1 x 1 x 1 blocks; in_out() is "
+            "for a matrix of which it writes a part [launch-arguments]\n");
   EXPECT_EQ(values[0], 0u);
   EXPECT_EQ(complaint(run(device, all_but_one(), {1}, in_out(values))), "");
   EXPECT_EQ(values[30], 31u);
