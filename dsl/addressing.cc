@@ -65,6 +65,44 @@ codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scala
 
 namespace {
 
+// The largest distance that index * stride surely does not exceed; none: nobody knows.
+std::optional<std::int64_t> farthest(const Scalar& index, const Scalar& extent,
+                                     const Scalar& stride, bool is_part) {
+  constexpr std::int64_t words = 0xffffffff;
+  const auto by = stride.constant(), most = extent.constant(), at = index.constant();
+  if (by == 0 || at == 0) return 0;
+  // A tile has few rows: with a leading dimension that is a parameter, they are close enough.
+  if (!by) return is_part && most ? std::optional<std::int64_t>(0) : std::nullopt;
+  std::int64_t last = at ? *at : most ? *most - 1 : words, out = 0;
+  if (!at && bits(index.type()) <= 32)
+    last = std::min<std::int64_t>(last, static_cast<std::int64_t>(ones(index) & words));
+  if (last < 0 || *by < 0 || __builtin_mul_overflow(last, *by, &out)) return std::nullopt;
+  return out;
+}
+
+// Whether all offsets of elements are numbers of 32 bits. Those of shared memory are.
+bool is_near(const KernelState& state, const Tensor& tensor, const Scalar& row, const Scalar& col) {
+  const Layout& layout = tensor.layout;
+  if (state.memories.of(tensor).in_shared || layout.swizzle.bits) return true;
+  if (layout.is_nested()) {
+    const auto extent = layout.rows.constant(), along = layout.cols.constant();
+    return tensor.divided && extent && along;
+  }
+  if (bits(row.type()) == 64 || bits(col.type()) == 64) return false;
+  const auto down = farthest(row, layout.rows, layout.row_stride, tensor.divided),
+             across = farthest(col, layout.cols, layout.col_stride, tensor.divided);
+  return down && across && *down <= 0xffffffff - *across;
+}
+
+Scalar element_offset(KernelState& state, const Tensor& tensor, const Scalar& row,
+                      const Scalar& col) {
+  if (is_near(state, tensor, row, col)) return tensor.layout.offset(row, col);
+  Layout far = tensor.layout;
+  far.row_stride = widened(state, far.row_stride);
+  far.col_stride = widened(state, far.col_stride);
+  return far.row_offset(widened(state, row)) + far.col_offset(widened(state, col));
+}
+
 codegen::Pointer place_of(KernelState& state, const Tensor& tensor, const Scalar& row,
                           const Scalar& col) {
   codegen::FunctionBuilder& f = state.f();
@@ -81,7 +119,7 @@ codegen::Pointer place_of(KernelState& state, const Tensor& tensor, const Scalar
   if (is_bad(tensor.base)) return out;  // reported where it was made
   std::int64_t fixed = tensor.base.constant().value_or(0);
   if (!tensor.base.constant()) out = moved(tensor.base), fixed = known(tensor.base);
-  const Scalar offset = tensor.offset + tensor.layout.offset(row, col);
+  const Scalar offset = tensor.offset + element_offset(state, tensor, row, col);
   if (is_bad(offset)) return out;
   if (tensor.layout.swizzle.bits) {
     out = swizzled(state, out, offset, tensor);

@@ -288,10 +288,12 @@ Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
   if (kind.type == to) return fragment;
   if (kind.shape.wmma || kind.operand != Operand::c || kind.type != f32 ||
       (to != f16 && to != bf16)) {
-    state_->log.report("no-instruction"_rule,
-                       fmt::format("unsupported conversion from {} to {}: expected accumulators of "
-                                   "mma.sync, from f32 to f16 or bf16",
-                                   kind.text(), name(to)));
+    state_->log.report(
+        "no-instruction"_rule,
+        fmt::format("unsupported conversion from {} to {}: expected accumulators of "
+                    "mma.sync, from f32 to f16 or bf16; other types: convert() each "
+                    "of elements(), and pack() them as {}",
+                    kind.text(), name(to), FragmentKind{kind.shape, kind.operand, to}.text()));
     return {};
   }
   // Both types have element i of a lane at the same place of the matrix; two of the narrower ones
@@ -338,9 +340,10 @@ Scalar Builder::convert(const Scalar& value, Type to, Here at) {
   }
   const TypeSet allowed{s8, u8, u16, u32, s32, u64, s64, f16, bf16, f32, f64};
   if (!allowed.has(to) || value.type() == Type::pred) {
-    state_->log.report("scalar-type"_rule,
-                       fmt::format("unsupported conversion from a value of type {} to {}",
-                                   name(value.type()), name(to)));
+    state_->log.report(
+        "scalar-type"_rule,
+        fmt::format("unsupported conversion from a value of type {} to {}{}", name(value.type()),
+                    name(to), value.type() == Type::pred ? "; write select(x, 1, 0)" : ""));
     return detail::bad_scalar();
   }
   // The dropped part is a multiple of a power of two.

@@ -45,8 +45,8 @@ static auto members_of(CompiledMap& x) {
   return std::tie(name, of, type, extents, strides, box, swizzle, pixels);
 }
 static auto members_of(LaunchBound& x) {
-  auto& [of, number, offset, tiles, exact, what, place] = x;
-  return std::tie(of, number, offset, tiles, exact, what, place);
+  auto& [of, number, offset, tiles, exact, what, place, factor] = x;
+  return std::tie(of, number, offset, tiles, exact, what, place, factor);
 }
 static auto members_of(Choice& x) {
   auto& [place, what, taken, reason, refused] = x;

@@ -219,11 +219,13 @@ class Copier {
       const Scalar first =
           selection_.together == 1 ? col : col / selection_.together * selection_.together;
       const auto holds = condition(selection_.where(row, first));
+      state_.at(at_);
       if (!holds) return {};
       guard = *holds;
     }
     if (!selection_.row_of) return moved(from_, row, to_, row, col, guard);
     const Scalar index = selection_.row_of(row);
+    state_.at(at_);
     if (!state_.is_index(index, "the row of a copy")) return {};
     const bool scatters = state_.memories.of(from_).in_shared;
     const Tensor& indexed = scatters ? to_ : from_;
@@ -350,6 +352,17 @@ class Copier {
                                  : bytes() == 16 ? "cp.async.cg, "
                                                  : "cp.async.ca, ";
     const bool ragged = from_.row_edge || from_.col_edge || to_.row_edge || to_.col_edge;
+    if (state_.fill.asynchronous && state_.roles.current == Role::producer && bytes() < 4)
+      state_.log.warn(
+          "slow-instruction"_rule,
+          fmt::format("copy {} to {}: {} accesses of {} for each stage, not TMA or cp.async; {}",
+                      from_.name, to_.name, chunks,
+                      bytes() == 1 ? "1 byte" : fmt::format("{} bytes", bytes()),
+                      from_.layout.major() != to_.layout.major()
+                          ? "expected both with the same contiguous dimension: give shared_a() or "
+                            "shared_b() that of the matrix"
+                          : "expected rows whose alignment is known: multiple_of() of the leading "
+                            "dimension promises it"));
     state_.log.choose(
         fmt::format("copy {} to {}", from_.name, to_.name),
         parts_ > 1 ? fmt::format("{} bytes per load, 4 per store", bytes())
@@ -373,6 +386,7 @@ class Copier {
   std::int64_t parts_ = 1;  // loads per access
   bool asynchronous_ = false;
   std::vector<std::string> refused_;
+  std::source_location at_ = state_.log.location();  // of the call, whose callbacks have others
 };
 
 }  // namespace

@@ -61,14 +61,19 @@ Value insert(FunctionBuilder& f, std::span<const Value> elements, const isa::Fra
   return f.bitcast(word, b32);
 }
 
-// `scalars` as values of `type`; reports those of another width.
+// `scalars` as values of `type`, and those of `byte` as its bits; reports those of another width.
 std::optional<std::vector<Value>> values_of(KernelState& state, std::span<const Scalar> scalars,
-                                            Type type, std::string_view what) {
+                                            Type type, std::string_view what,
+                                            Type byte = Type::none) {
   std::vector<Value> out;
   for (const Scalar& scalar : scalars) {
     if (is_bad(scalar) || (state_of(scalar) && !state.owns(scalar, what))) return std::nullopt;
     if (is_constant(scalar)) {
       out.push_back(state.value(scalar, type));
+      continue;
+    }
+    if (scalar.type() == byte && bits(byte) == 8) {  // its bits, as elements() gives them
+      out.push_back(state.f().convert(state.f().bitcast(state.value(scalar), Type::u8), u32));
       continue;
     }
     if (bits(scalar.type()) != bits(type)) {
@@ -140,8 +145,9 @@ bool are_numbers_of(detail::KernelState& state, std::span<const Scalar> elements
         bits(each.type()) != bits(type) || info(each.type()).floating == info(type).floating)
       continue;
     state.log.report("scalar-type"_rule,
-                     fmt::format("wrong element type: expected {}, found {}, whose bits would be "
-                                 "stored; convert() it",
+                     fmt::format("wrong element type: expected {0}, found {1}, whose bits would be "
+                                 "stored; convert() it to {0}, or pack() elements() as a fragment "
+                                 "of {1}",
                                  name(type), name(each.type())));
     return false;
   }
@@ -187,7 +193,7 @@ Fragment Builder::pack(const FragmentKind& kind, std::span<const Scalar> element
       !are_numbers_of(*state_, elements, detail::element_type(kind.type)))
     return {};
   const auto values = detail::values_of(*state_, elements, detail::element_type(kind.type),
-                                        "an element of the fragment");
+                                        "an element of the fragment", kind.type);
   if (!values) return {};
   const auto per = static_cast<std::size_t>(shape.per_register);
   std::vector<Value> registers;

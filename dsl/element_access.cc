@@ -5,6 +5,7 @@
 
 #include "dsl/addressing.h"
 #include "dsl/operations.h"
+#include "dsl/placement.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 #include "dsl/tiles.h"
@@ -45,11 +46,22 @@ bool is_element(KernelState& state, const Tensor& tensor, const Scalar& row, con
   return in_bounds(state, tensor, row, col);
 }
 
+Scalar widened_element(KernelState& state, codegen::Value element) {
+  if (element.type != s8 && element.type != u8) return state.scalar(element);
+  return state.scalar(state.f().convert(element, element.type == s8 ? s32 : u32), 1,
+                      element.type == s8 ? ~std::uint64_t{0} : 0xff);
+}
+
+bool takes_low_bits(Type element, Type value) {
+  const TypeSet bytes{s8, u8}, numbers{s32, u32};
+  return bytes.has(element) && numbers.has(value);
+}
+
 namespace {
 
 Scalar read_element(KernelState& state, const Tensor& from, const Scalar& row, const Scalar& col) {
   if (!is_element(state, from, row, col)) return bad_scalar();
-  return state.scalar(state.f().load(address_of(state, from, row, col), from.type));
+  return widened_element(state, state.f().load(address_of(state, from, row, col), from.type));
 }
 
 Scalar read_element_if(KernelState& state, const Scalar& condition, const Tensor& from,
@@ -60,7 +72,8 @@ Scalar read_element_if(KernelState& state, const Scalar& condition, const Tensor
   if (!is_element(state, from, row, col) || !good) return bad_scalar();
   const Value holds =
       constant ? state.f().constant(Type::pred, std::int64_t{0}) : state.value(condition);
-  return state.scalar(state.f().load_if(holds, address_of(state, from, row, col), from.type));
+  return widened_element(state,
+                         state.f().load_if(holds, address_of(state, from, row, col), from.type));
 }
 
 void write_element(KernelState& state, const Tensor& to, const Scalar& row, const Scalar& col,
@@ -68,7 +81,8 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
   if (!is_element(state, to, row, col) || is_bad(value) ||
       (state_of(value) && !state.owns(value, "the value")))
     return;
-  if (value.type() != Type::none && bits(value.type()) != bits(to.type)) {
+  const bool narrows = takes_low_bits(to.type, value.type());
+  if (value.type() != Type::none && bits(value.type()) != bits(to.type) && !narrows) {
     state.log.report(
         "scalar-type"_rule,
         fmt::format("element type mismatch: {} has elements of {}, the value is {}; convert() it",
@@ -87,7 +101,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
   }
   // Types of equal width are stored unchanged: an f16 as b16, a u32 as b32.
   const Value stored =
-      value.type() == Type::none ? state.value(value, to.type) : state.value(value);
+      value.type() == Type::none || narrows ? state.value(value, to.type) : state.value(value);
   state.f().store(written_address_of(state, to, row, col), stored);
   note_write(state, to);
 }
@@ -167,12 +181,15 @@ class LineStorer {
   Here at_;
 };
 
-void store_lines(KernelState& state, const Tensor& to, const std::vector<Scalar>& values,
-                 const WarpTile& of, Lines lines, Here at) {
+template <typename Values>
+void store_lines(KernelState& state, const Tensor& to, const Values& values, const WarpTile& of,
+                 Lines lines, Here at) {
   state.at(at);
   auto k = builder_of(of, at);
   if (!k || !state.owns(to, to.name) || to.memory < 0) return;
   if (std::ranges::any_of(values, [](const Scalar& each) { return is_bad(each); })) return;
+  const LineSource own = source_of(of, lines);
+  if (!same_lines(state, &own, LineParts::source(values).get())) return;
   LineStorer storer(*k, state, to, of, lines, at);
   if (storer.is_possible(values) && !state.f().is_muted()) storer.store(values);
 }

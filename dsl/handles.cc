@@ -2,6 +2,7 @@
 // Ownership of handles: a call accepts handles of the kernel that this thread describes.
 #include <utility>
 
+#include "dsl/operators.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 
@@ -25,6 +26,8 @@ std::string_view own_folder() {
   return file.substr(0, file.rfind('/') + 1);
 }
 
+}  // namespace
+
 bool is_users(std::string_view file) {
   static const std::string_view own = own_folder();
   const bool is_own =
@@ -32,8 +35,6 @@ bool is_users(std::string_view file) {
   const bool in_header = file.ends_with(".h") && file.find("tartan/dsl/") != std::string_view::npos;
   return !is_own && !in_header && file.find("/include/c++/") == std::string_view::npos;
 }
-
-}  // namespace
 
 void note_line(const std::source_location& here) {
   if (described && described->function && here.line() && is_users(here.file_name()))

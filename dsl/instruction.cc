@@ -154,6 +154,7 @@ bool has_instruction(KernelState& state, std::string_view spelling) {
   for (const isa::Signature* const signature : read.signatures) {
     const Since* const lacks = isa::missing(*signature, read, state.config.target);
     if (!lacks) return true;
+    if (!lacks->has(state.config.target.arch)) continue;
     if (!soonest || lacks->ptx < soonest->ptx) soonest = lacks;
   }
   return soonest && answer(*soonest);

@@ -6,6 +6,7 @@
 
 #include "compiler/ptx/line_table.h"
 #include "compiler/support/ascii.h"
+#include "compiler/support/counted.h"
 #include "compiler/support/step_timer.h"
 #include "dsl/cluster.h"
 #include "dsl/compile_cache.h"
@@ -201,7 +202,8 @@ void check_shared(const Kernel& kernel, detail::KernelState& state) {
   int fitting = stages;
   while (fitting > 0 && with(fitting) > most) --fitting;
   if (stages > 1 && fitting > 0)
-    message += fmt::format("; {} stages instead of {} fit", fitting, stages);
+    message += fmt::format("; {} instead of {} {}", detail::counted(fitting, "stage"), stages,
+                           fitting == 1 ? "fits" : "fit");
   else if (stages > 1) message += "; not even one stage fits: use a smaller tile";
   state.log.diags().report("shared-size"_rule, kernel.place(), std::move(message));
 }
@@ -338,6 +340,7 @@ Result<Compiled> compile(const Kernel& kernel, const Target& target, Later& late
                            comments(state->launch.maps(), state->launch.params());
   auto text = generate(*function, kernel.name(), head, target, cache);
   if (!text) return text.diags();
+  text->warnings.append(Diags(state->log.warnings()));
   text->warnings.append(unwritten(state->memories));
   Diags registers = state->registers.check(state->config, text->registers, text->ptx);
   if (!registers.ok()) return registers;

@@ -41,6 +41,11 @@ class ThreadValues {
   void note(int value, Type type, Fold fold, Term x, Term y) {
     nodes_[value] = {type, std::move(fold), x, y, 0};
   }
+  /// A value plus a constant in a thread; none: it depends on more than the thread's index.
+  std::optional<std::int64_t> value(int value, std::int64_t addend, int thread) const {
+    Known known;
+    return nodes_.contains(value) ? at({value, addend}, u32, thread, known) : std::nullopt;
+  }
   /// Whom of the threads `first` to `first + count` - 1 a condition lets pass.
   Split split(int condition, int first, int count) const;
 

@@ -53,7 +53,7 @@ std::optional<LaunchInterface::Range> LaunchInterface::range(int value) const {
 void LaunchInterface::add_bound(LaunchBound bound) {
   for (const LaunchBound& each : bounds_)
     if (each.of == bound.of && each.number == bound.number && each.offset == bound.offset &&
-        each.tiles == bound.tiles && each.exact == bound.exact)
+        each.factor == bound.factor && each.tiles == bound.tiles && each.exact == bound.exact)
       return;
   bounds_.push_back(std::move(bound));
 }

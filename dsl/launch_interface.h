@@ -37,6 +37,7 @@ class LaunchInterface {
     LaunchBound::Of of = LaunchBound::Of::number;
     MapNumber number = {};
     std::int64_t addend = 0;
+    std::int64_t factor = 1;  // of both: block_x() * 4 + i
   };
   void note_range(int value, Range range) { ranges_[value] = std::move(range); }
   std::optional<Range> range(int value) const;

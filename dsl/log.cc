@@ -17,6 +17,12 @@ void Log::report_at(const Rule& rule, const Place& at, std::string message) {
   diags_.report(rule, at, std::move(message));
 }
 
+void Log::warn(const Rule& rule, std::string message) {
+  for (const Diag& each : warnings_)
+    if (each.place == place_ && each.message == message) return;
+  warnings_.add({Level::Warning, rule.id, place_, std::move(message)});
+}
+
 void Log::refuse_target(const isa::Instruction& row) {
   would_take(row.since);
   const auto nearest = isa::nearest(row.form, target_);

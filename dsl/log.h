@@ -38,6 +38,9 @@ class Log {
   /// Reports since when the instruction exists, and the nearest one that the target has.
   void refuse_target(const isa::Instruction& row);
   Diags& diags() { return diags_; }
+  /// Something legal that is probably not what is meant, or slow: once per place.
+  void warn(const Rule& rule, std::string message);
+  const Diags& warnings() const { return warnings_; }
   /// A call takes something that no call made. Calls that were refused make such, and were
   /// reported; report_empty() reports the first of a description that has no other mistakes.
   void note_empty(std::string_view what);
@@ -64,7 +67,7 @@ class Log {
   Target target_;
   Place place_;
   std::source_location location_;
-  Diags diags_;
+  Diags diags_, warnings_;
   std::string empty_;  // what was, and where
   Place empty_at_;
   std::vector<Choice> choices_;

@@ -111,7 +111,12 @@ constexpr Since eight_bits{{8, 1}, 89};
 
 }  // namespace
 
-bool has_eight_bits(const Target& target) { return target.arch.sm >= 90 || eight_bits.has(target); }
+bool has_eight_bits(const Target& target) {
+  if (target.arch.sm >= 90 || eight_bits.has(target)) return true;
+  // A description that asks is described again for the version that has them.
+  if (KernelState* const state = detail::Description::current()) state->log.asks(eight_bits);
+  return false;
+}
 
 Scalar detail::refuse_eight_bits(KernelState& state) {
   state.log.would_take(eight_bits);

@@ -81,4 +81,10 @@ bool has_instruction(KernelState& state, std::string_view spelling);
 /// Reports that the target does not convert e4m3 and e5m2; returns a refused scalar.
 Scalar refuse_eight_bits(KernelState& state);
 
+/// An element that was loaded, as a number: of s8 and u8 as s32 and u32, as Builder::elements()
+/// gives them.
+Scalar widened_element(KernelState& state, codegen::Value element);
+/// Whether a matrix of `element` takes the low bits of a value, which reads have widened.
+bool takes_low_bits(Type element, Type value);
+
 }  // namespace tartan::inline TARTAN_ABI::detail

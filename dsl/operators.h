@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "tartan/dsl/scalar.h"
 
@@ -34,6 +35,9 @@ inline bool is_division(Operator op) { return op == Operator::divide || op == Op
 inline bool is_shift(Operator op) {
   return op == Operator::shift_left || op == Operator::shift_right;
 }
+
+/// Whether a line is the user's: not this library's, nor of the standard library's headers.
+bool is_users(std::string_view file);
 
 /// Of integers: sums and products wrap around. No division by 0.
 std::int64_t fold(Operator op, std::int64_t x, std::int64_t y);

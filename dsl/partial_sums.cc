@@ -39,7 +39,8 @@ Shared exchange_memory(KernelState& state, Type type, std::int64_t rows, std::in
 std::vector<Scalar> combined(const std::vector<Scalar>& values, Combine combine, Here at) {
   KernelState& state = *state_of(values[0]);
   const int count = static_cast<int>(values.size()), cluster = cluster_of(state);
-  if (cluster == 1 || !has_clusters(state, "a sum over the cluster") || state.f().is_muted())
+  if (cluster == 1 || !has_clusters(state, "a sum or maximum over the cluster") ||
+      state.f().is_muted())
     return values;
   Builder k(state.shared_from_this());
   const Shared parts = exchange_memory(state, values[0].type(), count, thread_count(state));
@@ -57,7 +58,7 @@ std::vector<Scalar> combined(const std::vector<Scalar>& values, Combine combine,
     }
   }
   cluster_barrier(state);
-  state.log.choose("a sum over the cluster",
+  state.log.choose("a sum or maximum over the cluster",
                    fmt::format("ld.shared::cluster from {} CTAs", cluster),
                    "in the order of their ranks; two barriers of the cluster");
   return out;
@@ -70,8 +71,10 @@ Values over_cluster(const Values& values, Combine combine, Here at) {
     if (!KernelState::begins(state_of(each), at)) return values;
   }
   if (values.empty()) return values;
-  const std::vector<Scalar> out = combined(values, combine, at);
-  return Values(out.begin(), out.end());
+  const std::vector<Scalar> all = combined(values, combine, at);
+  Values out(all.begin(), all.end());
+  LineParts::source(out) = LineParts::source(values);
+  return out;
 }
 
 // The sum of the parts of a tile that several CTAs of a cluster, or groups of warps of a CTA, have,

@@ -7,6 +7,7 @@
 #include "dsl/arithmetic.h"
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
+#include "dsl/placement.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 #include "dsl/tiles.h"
@@ -154,8 +155,10 @@ Values reduced(const WarpTile& tile, Lines lines, Combine combine, Here at) {
                                  kind.text()));
     return Values(2, bad_scalar());
   }
-  const std::vector<Scalar> out = Reduction(*k, state, tile, lines, combine, at).run();
-  return Values(out.begin(), out.end());
+  const std::vector<Scalar> values = Reduction(*k, state, tile, lines, combine, at).run();
+  Values out(values.begin(), values.end());
+  LineParts::source(out) = shared_source_of(tile, lines);
+  return out;
 }
 
 }  // namespace

@@ -180,6 +180,17 @@ void derive_number(LaunchInterface& launch, const Scalar& result, Operator op, c
   launch.note(Parts::value(result).id, *number);
 }
 
+// Records what an index times a constant is at most.
+void derive_range(LaunchInterface& launch, const Scalar& result, const Scalar& x,
+                  std::int64_t factor) {
+  auto range = launch.range(Parts::value(x).id);
+  if (!range || factor < 1 || Parts::wraps(x)) return;
+  std::int64_t* const scaled[] = {&range->addend, &range->factor};
+  for (std::int64_t* const each : scaled)
+    if (__builtin_mul_overflow(*each, factor, each)) return;
+  launch.note_range(Parts::value(result).id, *range);
+}
+
 // Records what each thread has in `value`, op of x and y.
 void note_threads(KernelState& state, Value value, Operator op, Type type,
                   const ThreadValues::Term& x, const ThreadValues::Term& y) {
@@ -193,6 +204,61 @@ void note_threads(KernelState& state, Value value, Operator op, Type type,
 
 ThreadValues::Term term(const Scalar& x) {
   return {x.constant() ? -1 : Parts::value(x).id, Parts::addend(x)};
+}
+
+// The comparison with its operands exchanged.
+Operator mirrored(Operator op) {
+  switch (op) {
+    case Operator::lt: return Operator::gt;
+    case Operator::le: return Operator::ge;
+    case Operator::gt: return Operator::lt;
+    case Operator::ge: return Operator::le;
+    default: return op;
+  }
+}
+
+std::string_view sign(Operator op) {
+  switch (op) {
+    case Operator::lt: return "<";
+    case Operator::le: return "<=";
+    case Operator::gt: return ">";
+    default: return ">=";
+  }
+}
+
+// Warns of an unsigned value that is compared with what it is never below, and of a difference that
+// is compared with 0 to ask which of two numbers is greater.
+void check_comparison(KernelState& state, Operator op, const Scalar& x, const Scalar& y) {
+  if (!is_comparison(op) || op == Operator::eq || op == Operator::ne) return;
+  const bool turned = is_constant(x);
+  const Scalar& value = turned ? y : x;
+  const auto constant = (turned ? x : y).constant();
+  if (!constant || is_constant(value) || is_bad(value) || info(value.type()).floating ||
+      info(value.type()).is_signed)
+    return;
+  if (turned) op = mirrored(op);
+  const std::string_view type = name(value.type()),
+                         other = bits(value.type()) == 64 ? "s64" : "s32";
+  if (*constant == 0 && (op == Operator::ge || op == Operator::lt) && !wraps(value))
+    state.log.warn(
+        "scalar-type"_rule,
+        fmt::format("a value of type {} {} 0 {} holds: it is never below 0; convert() it "
+                    "to {} before the difference that may be negative",
+                    type, sign(op), op == Operator::ge ? "always" : "never", other));
+  else if (*constant < 0)
+    state.log.warn(
+        "scalar-type"_rule,
+        fmt::format("a value of type {} {} {}: the constant is taken as {}; convert() "
+                    "the value to {}",
+                    type, sign(op), *constant,
+                    bits(value.type()) == 64 ? static_cast<std::uint64_t>(*constant)
+                                             : static_cast<std::uint64_t>(*constant) & 0xffffffff,
+                    other));
+  else if (*constant == 0 && wraps(value))
+    state.log.warn("scalar-type"_rule,
+                   fmt::format("a difference of type {0} {1} 0: below 0 it wraps around; compare "
+                               "its operands with each other, or convert() them to {2}",
+                               type, sign(op), other));
 }
 
 Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
@@ -259,6 +325,7 @@ Scalar arithmetic(Operator op, const Scalar& x, const Scalar& y) {
           product(Parts::multiple(variable), factor),
           combined_ones(op, Parts::ones(variable), 0, factor));
       derive_number(state->launch, out, op, variable, factor);
+      derive_range(state->launch, out, variable, factor);
       note_threads(*state, Parts::value(out), op, type, {Parts::value(variable).id, 0},
                    {-1, factor});
       Parts::addend(out) = fold(op, Parts::addend(variable), factor);
@@ -337,6 +404,9 @@ Scalar truth(const Scalar& x) {
 
 Scalar binary(Operator op, const ScalarOperand& x, const ScalarOperand& y) {
   detail::note_line(y.at);
+  if (auto* const state = detail::Description::current();
+      state && state->is_described() && detail::is_users(y.at.file_name()))
+    detail::check_comparison(*state, op, x.value, y.value);
   return detail::arithmetic(op, x.value, y.value);
 }
 

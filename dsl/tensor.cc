@@ -20,13 +20,13 @@ bool is_promised(KernelState& state, const Tensor& tensor, std::int64_t size, co
   LaunchBound bound;
   bound.of = range->of, bound.number = range->number;
   bound.tiles = {*tiles};
-  bound.offset = addend(index) - range->addend;
+  bound.offset = addend(index) - range->addend, bound.factor = range->factor;
   bound.what = fmt::format("{} of tiles of {}", axis, tensor.name);
   bound.place = state.log.place();
   const bool known =
       range->of == LaunchBound::Of::number && range->number.params.empty() && tiles->params.empty();
   if (!known) return state.launch.add_bound(std::move(bound)), true;
-  const std::int64_t last = range->number.value - 1 + bound.offset;
+  const std::int64_t last = (range->number.value - 1) * range->factor + bound.offset;
   if (range->number.value < 1 || last < tiles->value) return true;
   state.log.report("tile-bounds"_rule,
                    fmt::format("tile {} along the {} is out of bounds: {} has {} tiles of {}, and "

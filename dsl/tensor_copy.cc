@@ -36,6 +36,9 @@ class BoxCopier {
     return shared_problem();
   }
 
+  /// Whether a promise of the description, multiple_of(), would let it.
+  bool lacks_promise() const { return matrix_.lacks_promise(); }
+
   void copy() {
     const Share share = this->share();
     state_.memories.of(from_).ever_read = true;
@@ -256,6 +259,10 @@ bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to,
   BoxCopier copier(state, from, to);
   if (const std::string problem = copier.problem(); !problem.empty()) {
     refused.push_back("cp.async.bulk.tensor: " + problem);
+    if (copier.lacks_promise())
+      state.log.warn("slow-instruction"_rule,
+                     fmt::format("copy {} to {}: no TMA: {}; multiple_of() promises a divisor",
+                                 from.name, to.name, problem));
     return false;
   }
   copier.copy();

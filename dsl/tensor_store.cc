@@ -97,7 +97,10 @@ void Builder::store(const Global& to, const WarpTile& tile, const Finish& finish
     return detail::store_tile(*state_, detail::tensor_of(to), tile, &finish);
   state_->log.report(
       "fragment-mismatch"_rule,
-      fmt::format("store: a tile of {} cannot be finished as {}", from.text(), finish.kind.text()));
+      fmt::format("store: a tile of {} cannot be finished as {}; expected {}, with the type of the "
+                  "matrix",
+                  from.text(), finish.kind.text(),
+                  FragmentKind{from.shape, from.operand, finish.kind.type}.text()));
 }
 void Builder::store(const Shared& to, const WarpTile& tile, Here at) {
   state_->at(at), detail::store_tile(*state_, detail::tensor_of(to), tile);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dsl/fragments.h"
+#include "dsl/placement.h"
 #include "dsl/scalars.h"
 #include "dsl/tiles.h"
 #include "tartan/dsl/math.h"
@@ -12,6 +13,7 @@ namespace tartan::inline TARTAN_ABI {
 namespace {
 
 using detail::KernelState;
+using detail::LineParts;
 using detail::Lines;
 
 KernelState& state_of(const WarpTile& tile) { return *detail::state_of(tile.fragments().front()); }
@@ -44,7 +46,7 @@ bool same_places(const FragmentKind& x, const FragmentKind& y) {
 bool match(const WarpTile& x, const WarpTile& y) {
   if (x.down() == y.down() && x.across() == y.across() &&
       same_places(x.fragment(0, 0).kind(), y.fragment(0, 0).kind()))
-    return true;
+    return detail::same_places(state_of(x), x.fragment(0, 0).kind(), x.place(), y);
   state_of(x).log.report(
       "fragment-mismatch"_rule,
       fmt::format("tiles of different shapes: {} and {} fragments per warp", text(x), text(y)));
@@ -63,7 +65,8 @@ WarpTile transformed(Builder& k, const WarpTile& tile, Here at, auto&& f) {
   return WarpTile(std::move(out), tile.across(), tile.place());
 }
 
-WarpTile map_lines(const WarpTile& tile, const std::vector<Scalar>& values, Lines lines,
+template <typename Values>
+WarpTile map_lines(const WarpTile& tile, const Values& values, Lines lines,
                    const std::function<Scalar(Scalar, Scalar)>& f, Here at) {
   auto k = detail::builder_of(tile, at);
   if (!k || !has_body(tile, f != nullptr)) return {};
@@ -76,6 +79,8 @@ WarpTile map_lines(const WarpTile& tile, const std::vector<Scalar>& values, Line
                       detail::line_count(tile, lines), values.size()));
     return {};
   }
+  const detail::LineSource own = detail::source_of(tile, lines);
+  if (!detail::same_lines(state_of(tile), &own, LineParts::source(values).get())) return {};
   const detail::LaneLines lanes = detail::lane_lines(tile.fragment(0, 0).kind(), lines);
   return transformed(*k, tile, at, [&](const Scalar& element, int y, int x, std::size_t i) {
     return f(element, values[detail::line_of(lanes, lines, y, x, i)]);
@@ -96,6 +101,7 @@ Values map_values(const Values& x, const std::function<Scalar(Scalar)>& f, Here 
   KernelState* const state = begun(x, at);
   if (!f && state) state->has_body(false, "map");
   Values out;
+  LineParts::source(out) = LineParts::source(x);
   for (const Scalar& each : x) out.push_back(f ? f(each) : detail::bad_scalar());
   return out;
 }
@@ -110,7 +116,10 @@ Values map_values(const Values& x, const Values& y, const std::function<Scalar(S
     state->log.report(
         "operand-count"_rule,
         fmt::format("values of different tiles: found {} and {} per lane", x.size(), y.size()));
+  else if (state && !bad)
+    detail::same_lines(*state, LineParts::source(x).get(), LineParts::source(y).get());
   Values out;
+  LineParts::source(out) = LineParts::source(LineParts::source(x) ? x : y);
   for (std::size_t i = 0; i < x.size(); ++i)
     out.push_back(f && i < y.size() ? f(x[i], y[i]) : detail::bad_scalar());
   return out;
@@ -118,12 +127,14 @@ Values map_values(const Values& x, const Values& y, const std::function<Scalar(S
 
 }  // namespace
 
-void detail::assign(std::vector<ScalarVariable>& variables, const std::vector<Scalar>& values) {
+void detail::assign(std::vector<ScalarVariable>& variables, const LineSource* of,
+                    const std::vector<Scalar>& values, const LineSource* source) {
+  KernelState* const state = Description::current();
   if (values.size() == variables.size()) {
-    std::ranges::copy(values, variables.begin());
+    if (!state || has_bad(values) || same_lines(*state, of, source))
+      std::ranges::copy(values, variables.begin());
     return;
   }
-  KernelState* const state = Description::current();
   if (state && !variables.empty() && !has_bad(values))
     state->log.report("operand-count"_rule,
                       fmt::format("values of another tile: the variable has {} per lane, found {}",
@@ -211,8 +222,10 @@ template <typename Values>
 Values places(const WarpTile& tile, Lines lines, Here at) {
   auto k = detail::builder_of(tile, at);
   if (!k) return Values(2, detail::bad_scalar());
-  const std::vector<Scalar> out = detail::line_places(*k, tile, lines, at);
-  return Values(out.begin(), out.end());
+  const std::vector<Scalar> places = detail::line_places(*k, tile, lines, at);
+  Values out(places.begin(), places.end());
+  LineParts::source(out) = detail::shared_source_of(tile, lines);
+  return out;
 }
 
 }  // namespace

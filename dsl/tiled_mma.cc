@@ -9,10 +9,10 @@
 #include "dsl/fragments.h"
 #include "dsl/indices.h"
 #include "dsl/operations.h"
+#include "dsl/placement.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 #include "dsl/tiled_parts.h"
-#include "dsl/tiles.h"
 #include "dsl/tma_matrix.h"
 #include "dsl/warpgroup_mma.h"
 #include "tartan/dsl/builder.h"
@@ -77,14 +77,17 @@ int registers_beside(const KernelState& state, const Shared& a, const Shared& b)
 WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
                        const Beside& row, const Beside& column) {
   const int m = mma.fragments_m(), n = mma.fragments_n();
+  if (c.fragments().empty()) return mma.state->log.note_empty("the accumulators"), WarpTile{};
   std::vector<Fragment> sums = c.fragments();
   if (sums.size() != static_cast<std::size_t>(m * n)) {
     mma.state->log.report(
         "fragment-mismatch"_rule,
-        fmt::format("wrong number of accumulators per warp of the tiled MMA: expected {}, found {}",
-                    m * n, sums.size()));
+        fmt::format("wrong number of accumulators per warp of {}: expected {}, found {}{}",
+                    *mma.text, m * n, sums.size(),
+                    c.place().product ? " of " + *c.place().product : ""));
     return {};
   }
+  if (!at_place(mma, Operand::c, c)) return {};
   for (int step = 0; step < mma.steps(); ++step) {
     const std::vector<Fragment> left = a(step), right = b(step);
     if (left.size() != static_cast<std::size_t>(m) || right.size() != static_cast<std::size_t>(n))
@@ -109,13 +112,20 @@ Side side_a(const TiledParts& mma, const Shared& a) {
   return [&mma, &a](int step) {
     const FragmentKind kind = operand_a(mma.kind.shape, mma.kind.a);
     const isa::Fragment fragment = kind.fragment();
-    return rounded(
-        mma,
-        load_side(*mma.state, kind,
-                  tensor_of(a.tile(fragment.rows * mma.fragments_m(), fragment.cols, mma.warp_m,
-                                   mma.warp_k * mma.steps() + step, mma.state->log.location())),
-                  mma.fragments_m()),
-        a);
+    const auto part = [&](int rows, const Scalar& row) {
+      return load_side(
+          *mma.state, kind,
+          tensor_of(a.tile(fragment.rows * rows, fragment.cols, row,
+                           mma.warp_k * mma.steps() + step, mma.state->log.location())),
+          rows);
+    };
+    if (!in_blocks(mma)) return rounded(mma, part(mma.fragments_m(), mma.warp_m), a);
+    const WarpPlace place = place_of_a(mma);
+    std::vector<Fragment> out;
+    for (int i = 0; i < mma.fragments_m(); ++i)
+      for (Fragment& each : part(1, (place.row + place.down(i, fragment.rows)) / fragment.rows))
+        out.push_back(std::move(each));
+    return rounded(mma, std::move(out), a);
   };
 }
 
@@ -144,6 +154,7 @@ bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse) {
 
 }  // namespace detail
 
+using detail::at_place;
 using detail::fits;
 using detail::KernelState;
 using detail::rounded;
@@ -158,29 +169,8 @@ RingLayout TiledMma::shared_b(int stages, Major major) const {
   return shared_layout(parts_, Operand::b, stages, major);
 }
 
-namespace {
-
-// The place of this warp's rows. A warpgroup's wgmma of 64 rows are one below the other, and each
-// warp has 16 rows of each.
-WarpPlace place_of(const detail::TiledParts& mma, const Scalar& col, int cols) {
-  const int own = mma.fragments_m() * mma.kind.shape.shape.m;
-  WarpPlace out{mma.warp_m * own, col, mma.tile.m, cols, mma.tile.warps_k};
-  out.by_warpgroup = mma.warpgroup.has_value();
-  if (mma.warpgroup && mma.fragments_m() > 1)
-    out.row = mma.warp_m / 4 * (4 * own) + mma.warp_m % 4 * 16, out.row_step = 64;
-  return out;
-}
-
-WarpPlace place_of_a(const detail::TiledParts& mma) {
-  WarpPlace out = place_of(mma, mma.warp_k * (mma.steps() * mma.kind.shape.shape.k), mma.tile.k);
-  return out.partial = 1, out;
-}
-
-}  // namespace
-
 Accumulator TiledMma::accumulator(Here at) const {
   std::vector<FragmentVariable> out;
-  const Shape& shape = parts_.kind.shape.shape;
   if (!KernelState::begins(parts_.state, at)) return Accumulator({}, 1, {});
   Builder k(parts_.state);
   const FragmentKind kind = operand_c(parts_.kind.shape, parts_.kind.c);
@@ -188,9 +178,7 @@ Accumulator TiledMma::accumulator(Here at) const {
   parts_.state->registers.hold(
       count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, parts_.tile, at);
   for (int i = 0; i < count; ++i) out.push_back(k.variable(kind, at));
-  return Accumulator(
-      std::move(out), parts_.fragments_n(),
-      place_of(parts_, parts_.warp_n * (parts_.fragments_n() * shape.n), parts_.tile.n));
+  return Accumulator(std::move(out), parts_.fragments_n(), place_of_c(parts_));
 }
 
 Accumulator TiledMma::variable_a(Here at) const {
@@ -200,34 +188,6 @@ Accumulator TiledMma::variable_a(Here at) const {
   for (int i = 0; i < parts_.fragments_m() * parts_.steps(); ++i)
     out.push_back(k.variable(operand_a(parts_.kind.shape, parts_.kind.a), at));
   return Accumulator(std::move(out), parts_.steps(), place_of_a(parts_));
-}
-
-namespace {
-
-std::vector<ScalarVariable> variables_of(KernelState& state, std::size_t count,
-                                         const Scalar& initial, Here at) {
-  Builder k(state.shared_from_this());
-  std::vector<ScalarVariable> out;
-  for (std::size_t i = 0; i < count; ++i) out.push_back(k.variable(initial, at));
-  return out;
-}
-
-}  // namespace
-
-RowVariable TiledMma::row_variable(const Scalar& initial, Here at) const {
-  if (!KernelState::begins(parts_.state, at)) return RowVariable({});
-  const FragmentKind kind = operand_c(parts_.kind.shape, parts_.kind.c);
-  const std::size_t each = detail::lane_lines(kind, detail::Lines::rows).first.size();
-  return RowVariable(variables_of(
-      *parts_.state, each * static_cast<std::size_t>(parts_.fragments_m()), initial, at));
-}
-
-ColumnVariable TiledMma::col_variable(const Scalar& initial, Here at) const {
-  if (!KernelState::begins(parts_.state, at)) return ColumnVariable({});
-  const FragmentKind kind = operand_c(parts_.kind.shape, parts_.kind.c);
-  const std::size_t each = detail::lane_lines(kind, detail::Lines::cols).first.size();
-  return ColumnVariable(variables_of(
-      *parts_.state, each * static_cast<std::size_t>(parts_.fragments_n()), initial, at));
 }
 
 FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
@@ -297,6 +257,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
   if (!KernelState::begins(parts_.state, at) || !fits(parts_, a, b)) return {};
   if (!by_warpgroups(parts_, c))
     return multiply_tile(parts_, c, side_a(parts_, a), side_b(parts_, b));
+  if (!at_place(parts_, Operand::c, c)) return {};
   return WarpTile(
       detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, c.fragments(),
                                  tensor_of(a), tensor_of(b), parts_.warp_m / 4),
@@ -306,6 +267,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
 WarpTile TiledMma::fresh(const WarpTile& used, const Shared& a, const Shared& b, Here at) const {
   if (!KernelState::begins(parts_.state, at) || !fits(parts_, a, b)) return {};
   if (!by_warpgroups(parts_, used)) return (*this)(accumulator(at), a, b, at);
+  if (!at_place(parts_, Operand::c, used)) return {};
   return WarpTile(
       detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, used.fragments(),
                                  tensor_of(a), tensor_of(b), parts_.warp_m / 4, {}, true),
@@ -314,21 +276,36 @@ WarpTile TiledMma::fresh(const WarpTile& used, const Shared& a, const Shared& b,
 
 namespace {
 
+// What makes operands of this product of accumulators; nothing if they are of its shape.
+std::string other_shape(const detail::TiledParts& mma, Operand operand, const FragmentKind& found) {
+  if (found.shape == mma.kind.shape) return {};
+  return fmt::format(" of {}; operand_{}(tile, {}) makes those of {}", found.shape.text(),
+                     name(operand), mma.kind.shape.text(), *mma.text);
+}
+
 // Whether a warp's fragments of A or B match the tile in number, and belong to this kernel; reports
 // if not.
-bool takes_fragments(const detail::TiledParts& mma, std::string_view operand, const WarpTile& given,
+bool takes_fragments(const detail::TiledParts& mma, Operand operand, const WarpTile& given,
                      int down, int across) {
+  const std::string_view letter = operand == Operand::a ? "A" : "B";
+  const std::string what = fmt::format("{} of the tiled MMA", letter);
+  if (given.fragments().empty()) {
+    mma.state->log.note_empty(what);
+    return false;
+  }
   if (given.down() != down || given.across() != across) {
     mma.state->log.report(
         "fragment-mismatch"_rule,
-        fmt::format("wrong number of fragments of {} per warp: expected {} x {}, found {} x {}",
-                    operand, down, across, given.down(), given.across()));
+        fmt::format("wrong number of fragments of {} per warp: expected {} x {}, found {} x {}{}",
+                    letter, down, across, given.down(), given.across(),
+                    other_shape(mma, operand, given.fragment(0, 0).kind())));
     return false;
   }
-  const std::string what = fmt::format("{} of the tiled MMA", operand);
-  return std::ranges::all_of(given.fragments(), [&](const Fragment& each) {
-    return mma.state->owns(each, what) && !detail::is_bad(each);
-  });
+  return std::ranges::all_of(given.fragments(),
+                             [&](const Fragment& each) {
+                               return mma.state->owns(each, what) && !detail::is_bad(each);
+                             }) &&
+         at_place(mma, operand, given);
 }
 
 }  // namespace
@@ -342,8 +319,9 @@ WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared
   if (!require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
                      "B of the tiled MMA"))
     return {};
-  if (!takes_fragments(parts_, "A", a, parts_.fragments_m(), parts_.steps())) return {};
+  if (!takes_fragments(parts_, Operand::a, a, parts_.fragments_m(), parts_.steps())) return {};
   if (by_warpgroups(parts_, c)) {
+    if (!at_place(parts_, Operand::c, c)) return {};
     const auto& sums = c.fragments();
     return WarpTile(
         a.memory_ ? detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options,
@@ -366,7 +344,7 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile
   if (!require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
                      "A of the tiled MMA"))
     return {};
-  if (!takes_fragments(parts_, "B", b, parts_.steps(), parts_.fragments_n())) return {};
+  if (!takes_fragments(parts_, Operand::b, b, parts_.steps(), parts_.fragments_n())) return {};
   const auto row = [&](int step) {
     std::vector<Fragment> out;
     for (int j = 0; j < parts_.fragments_n(); ++j) out.push_back(b.fragment(step, j));
@@ -479,7 +457,12 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   out.parts_.warp_n = tile.warps_n == 1 ? Scalar(0) : warp % tile.warps_n;
   if (tile.warps_m == 1) out.parts_.warp_m = 0;
   std::string why_not;
-  out.parts_.warpgroup = detail::warpgroup_form(*state_, kind, tile, options, why_not);
+  const Target& target = state_->config.target;
+  out.parts_.warpgroup = detail::warpgroup_form(*state_, kind, tile, options, target, why_not);
+  out.parts_.text = std::make_shared<const std::string>(fmt::format(
+      "the {} x {} tile of {} x {} warps of {} ({})", tile.m, tile.n, tile.warps_m, tile.warps_n,
+      out.parts_.warpgroup ? isa::spell(*out.parts_.warpgroup) : "mma.sync " + kind.shape.text(),
+      detail::text(state_->log.place())));
   state_->fill.read_by_wgmma |= out.parts_.warpgroup.has_value();
   if (out.parts_.warpgroup) {
     state_->log.withdraw(detail::product_text(kind.a, kind.b));
@@ -490,7 +473,17 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
                                    bits(kind.a) == 8 && info(kind.a).floating
                                        ? std::string("with 14-bit accumulation")
                                        : "with the same result bits as " + kind.shape.text()));
-  } else if (kind.best && state_->config.target.arch.text() == "sm_90a") {
+  } else if (target.arch.text() == "sm_90" &&
+             detail::warpgroup_form(*state_, kind, tile, options,
+                                    {*Arch::parse("sm_90a"), newest_version}, why_not)) {
+    const std::string product = fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k);
+    state_->log.choose(product, kind.shape.text(), "each warp multiplies its part",
+                       {"wgmma: requires sm_90a, the target is sm_90"});
+    state_->log.warn("slow-instruction"_rule,
+                     fmt::format("{}: mma.sync on sm_90, wgmma on sm_90a, which is the same GPU: "
+                                 "compile for sm_90a",
+                                 product));
+  } else if (kind.best && target.arch.text() == "sm_90a") {
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                        kind.shape.text(), "each warp multiplies its part", {"wgmma: " + why_not});
   }

@@ -2,6 +2,7 @@
 // Tiled MMAs with a sparse A (PTX ISA 9.7.14.6 and 9.7.15.6).
 #include "dsl/addressing.h"
 #include "dsl/indices.h"
+#include "dsl/placement.h"
 #include "dsl/tiled_parts.h"
 #include "dsl/warpgroup_mma.h"
 #include "tartan/dsl/builder.h"
@@ -62,13 +63,15 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
                       require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
                                     "B of the tiled MMA");
   if (!shapes) return {};
-  if (by_warpgroups(parts_, c, true))
+  if (by_warpgroups(parts_, c, true)) {
+    if (!detail::at_place(parts_, Operand::c, c)) return {};
     return WarpTile(
         detail::warpgroup_multiply(
             *parts_.state, *parts_.warpgroup, parts_.options, c.fragments(), tensor_of(a),
             tensor_of(b), parts_.warp_m / 4,
             metadata_registers(parts_, metadata, isa::selectors(*parts_.warpgroup), at)),
         parts_.fragments_n(), c.place());
+  }
   return multiply_tile(
       parts_, c, side_a(parts_, a), side_b(parts_, b), [&](MmaOptions& options, int i, int step) {
         options.metadata =

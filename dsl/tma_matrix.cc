@@ -61,13 +61,17 @@ std::string TmaMatrix::problem() {
   if (element < 8) return fmt::format("requires elements of at least 8 bits, found {}", element);
   if (layout.is_nested() || layout.major() == Major::none)
     return fmt::format("{} has no contiguous dimension", layout.text());
-  if (across(layout).multiple() * element % 128)
+  if (across(layout).multiple() * element % 128) {
+    lacks_promise_ = !across(layout).constant();
     return fmt::format(
         "the leading dimension must be a multiple of 16 bytes, that of {} is a multiple of {}",
         matrix_.name, across(layout).multiple() * element / 8);
-  if (std::gcd(inner().multiple(), std::int64_t{128}) * element % 128)
+  }
+  if (std::gcd(inner().multiple(), std::int64_t{128}) * element % 128) {
+    lacks_promise_ = !inner().constant();
     return fmt::format("boxes of {} are not guaranteed to begin at a multiple of 16 bytes",
                        matrix_.name);
+  }
   if (matrix_.ragged_inside) return "a tile exceeds the edge of another tile inside the matrix";
   if (matrix_.batches > 1) return "the matrix belongs to a batch of batches";
   return numbers_problem();

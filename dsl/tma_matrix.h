@@ -18,6 +18,9 @@ class TmaMatrix {
   /// The same of stores, which stop an H200 where they begin before an edge.
   std::string problem_of_stores();
 
+  /// Whether problem() is an alignment that nothing guarantees, of a number that a launch decides.
+  bool lacks_promise() const { return lacks_promise_; }
+
   bool is_row_major() const { return is_row_major_; }
   const Scalar& across(const Layout& layout) const {  // the stride from line to line
     return is_row_major_ ? layout.row_stride : layout.col_stride;
@@ -48,6 +51,7 @@ class TmaMatrix {
   KernelState& state_;
   const Tensor& matrix_;
   bool is_row_major_;
+  bool lacks_promise_ = false;
   std::int64_t panel_ = 0;  // elements of a panel of divided lines
   std::vector<MapNumber> extents_, strides_;
 };

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "dsl/addressing.h"
+#include "dsl/operations.h"
 #include "dsl/scalars.h"
 #include "dsl/shared_memory.h"
 #include "tartan/dsl/builder.h"
@@ -57,7 +58,8 @@ class VectorAccess {
   std::vector<Scalar> read() {
     std::vector<Scalar> out;
     each_access(false, [&](Pointer from, int bytes) {
-      for (const Value& value : loaded(from, bytes)) out.push_back(state_.scalar(value));
+      for (const Value& value : loaded(from, bytes))
+        out.push_back(detail::widened_element(state_, value));
     });
     explain("read");
     return out;
@@ -167,13 +169,15 @@ void write_neighbours(KernelState& state, const Tensor& to, const Scalar& row, c
   std::vector<Value> out;
   for (const Scalar& each : values) {
     if (detail::is_bad(each) || (detail::state_of(each) && !state.owns(each, "the value"))) return;
-    if (!detail::is_constant(each) && bits(each.type()) != bits(to.type))
+    const bool narrows = detail::takes_low_bits(to.type, each.type());
+    if (!detail::is_constant(each) && bits(each.type()) != bits(to.type) && !narrows)
       return state.log.report(
           "scalar-type"_rule,
           fmt::format("element type mismatch: {} has elements of {}, the value is {}; convert() it",
                       to.name, name(to.type), name(each.type())));
     out.push_back(state.f().bitcast(
-        detail::is_constant(each) ? state.value(each, to.type) : state.value(each), to.type));
+        detail::is_constant(each) || narrows ? state.value(each, to.type) : state.value(each),
+        to.type));
   }
   access.write(out);
   note_write(state, to);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "dsl/fragments.h"
+#include "dsl/placement.h"
 #include "dsl/scalars.h"
 #include "dsl/tiles.h"
 #include "tartan/dsl/builder.h"
@@ -71,6 +72,10 @@ Accumulator& Accumulator::operator=(const WarpTile& tile) {
                       tile.across()));
     return *this;
   }
+  if (const auto& state = detail::state_of(from[0]);
+      state && !detail::is_bad(from[0]) &&
+      !detail::same_places(*state, detail::HandleParts::kind(fragments_[0]), place_, tile))
+    return *this;
   std::ranges::copy(from, fragments_.begin());
   return *this;
 }

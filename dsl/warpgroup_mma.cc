@@ -107,7 +107,7 @@ class Descriptors {
 
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
                                         const Tile& tile, const MmaOptions& options,
-                                        std::string& why_not) {
+                                        const Target& target, std::string& why_not) {
   isa::Form form{.opcode = isa::Opcode::wgmma};
   if (kind.shape.sparse) form.sparsity = isa::Sparsity::sp;
   form.shape = {64, static_cast<std::int16_t>(tile.n),
@@ -119,7 +119,7 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
   else if (options.d != Type::none && options.d != kind.c)
     why_not = fmt::format("its results have the accumulator's type, {}", name(kind.c));
   else if (state.config.options.producers == 0) why_not = "no producer warps fill its operands";
-  else if (!row || !row->since.has(state.config.target))
+  else if (!row || !row->since.has(target))
     why_not = fmt::format("no form has {} columns of {}{}", tile.n,
                           kind.shape.sparse ? "sparse " : "", name(kind.a));
   else if (tile.m % 64)

@@ -10,7 +10,7 @@ namespace tartan::inline TARTAN_ABI::detail {
 /// The wgmma that computes a tile, 64 rows per warpgroup; or the reason why wgmma cannot.
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
                                         const Tile& tile, const MmaOptions& options,
-                                        std::string& why_not);
+                                        const Target& target, std::string& why_not);
 
 /// sums + A * B. `sums` are the warp's 16 rows, as accumulators of m16n8; `group` is the
 /// warpgroup's index in the block. A is in shared memory, or in registers: one fragment of 16 rows

@@ -89,7 +89,7 @@ void check_bounds(const Compiled& compiled, const Dim3& grid, const Arguments& a
     if (each.of == Of::number && count < 1) continue;
     std::int64_t tiles = 1;
     for (const MapNumber& of : each.tiles) tiles *= detail::computed(compiled, arguments, of);
-    const std::int64_t most = tiles - each.offset;
+    const std::int64_t most = (tiles - each.offset + each.factor - 1) / each.factor;
     if (each.exact ? count == most || tiles == 0 : count <= most) continue;
     const std::string_view unit = each.of == Of::blocks_x   ? "blocks along x"
                                   : each.of == Of::blocks_y ? "blocks along y"

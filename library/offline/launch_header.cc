@@ -227,7 +227,9 @@ class Writer {
     for (const MapNumber& each : bound.tiles)
       tiles += fmt::format("{}{}", tiles.empty() ? "" : " * ", number(each));
     if (tiles.empty()) tiles = "std::int64_t(1)";
-    const std::string most = bound.offset ? fmt::format("{} - {}", tiles, bound.offset) : tiles;
+    std::string most = bound.offset ? fmt::format("{} - {}", tiles, bound.offset) : tiles;
+    if (bound.factor > 1)
+      most = fmt::format("({} + {}) / {}", most, bound.factor - 1, bound.factor);
     std::string what = bound.what;
     if (bound.place.known())
       what = fmt::format("{}:{}: {}", source_name(bound.place.file, root_), bound.place.line, what);

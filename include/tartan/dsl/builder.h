@@ -175,7 +175,8 @@ class Builder {
   /// Warp specialization: divides the CTA into consumers (KernelOptions::block threads) and
   /// producers (KernelOptions::producers warps). One `body` describes both: producers run the fill
   /// callbacks of pipelines, consumers everything else. thread(), copy() and barrier() refer to the
-  /// consumers. Declare memory and parameters outside. Without producers, and before sm_80, all
+  /// consumers. Declare memory and parameters outside; what fill callbacks read() in shared memory
+  /// is written before roles(), with a barrier() after it. Without producers, and before sm_80, all
   /// threads run the body. If both are whole warpgroups, on sm_90a, setmaxnreg moves registers to
   /// the consumers.
   ///   return kernel("product", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
@@ -322,7 +323,8 @@ class Builder {
   /// The elements that this lane holds. f16, bf16, f32, f64 and s32 keep their type, tf32 becomes
   /// f32, s4 and s8 become s32; any other type gives its bits in a u32.
   std::vector<Scalar> elements(const Fragment& fragment, Here at = Here::current());
-  /// The inverse of elements(): takes the same number of elements, of the same types.
+  /// The inverse of elements(): takes the same number of elements, of the same types. Of an s32 or
+  /// u32 it takes the low bits (s8, u8), of e4m3 and the like their bits: see docs/kernels.md.
   Fragment pack(const FragmentKind& kind, std::span<const Scalar> elements,
                 Here at = Here::current());
   /// Where element `i` of this lane sits in the operand's matrix.
@@ -357,6 +359,7 @@ class Builder {
 
   /// One element of a matrix or tile, without bounds checks: where a tile exceeds its matrix, or an
   /// index may be out of bounds, clamp or predicate it.
+  /// s8 and u8 are read as s32 and u32, as C promotes them; write() stores the low bits.
   ///   k.when(col < n, [&] { k.write(C, row, col, k.read(bias, 0, col)); });
   Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
@@ -377,6 +380,8 @@ class Builder {
                 const Scalar& value, Here at = Here::current());
   void write_if(const Scalar& condition, const Shared& to, const Scalar& row, const Scalar& col,
                 const Scalar& value, Here at = Here::current());
+  /// Floats: to nearest even (e4m3 and e5m2 saturate). Floats to integers: towards zero; s32, u32,
+  /// s64 and u64 saturate, fewer bits do not. Integers to fewer bits: the low ones.
   Scalar convert(const Scalar& value, Type to, Here at = Here::current());
   /// The same bits as another type of that size: a fragment register of b32 as f16x2.
   Scalar bitcast(const Scalar& value, Type to, Here at = Here::current());

@@ -173,6 +173,7 @@ struct LaunchBound {
   bool exact = false;            // it must be as many, not fewer
   std::string what;              // "tile rows of A"
   Place place;                   // the C++ line
+  std::int64_t factor = 1;       // tiles from one block, or k-tile, to the next
 };
 
 /// A kernel compiled for a target: its verified PTX and what a launch needs to know.

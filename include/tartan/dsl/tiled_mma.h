@@ -84,9 +84,10 @@ struct TiledParts {
   MmaKind kind;
   Tile tile;
   MmaOptions options;
-  Scalar warp_m, warp_n, warp_k;       // which of the warps this is
-  Scalar product;                      // and of which product
-  std::optional<isa::Form> warpgroup;  // the wgmma that computes the tile, where one does
+  Scalar warp_m, warp_n, warp_k;            // which of the warps this is
+  Scalar product;                           // and of which product
+  std::optional<isa::Form> warpgroup;       // the wgmma that computes the tile, where one does
+  std::shared_ptr<const std::string> text;  // for messages: instruction, tile and place
 
   /// Of a warp.
   int fragments_m() const { return tile.m / tile.warps_m / kind.shape.shape.m; }

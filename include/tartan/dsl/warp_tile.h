@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tartan/dsl/fragment.h"
@@ -22,6 +23,7 @@ struct WarpPlace {
   int partial = 1;            // Tile::warps_k of partial sums, which only TiledMma::sum() takes
   int row_step = 0;           // from a row of fragments to the next; 0: they are adjacent
   bool by_warpgroup = false;  // a row of fragments of a warpgroup's four warps is 64 adjacent rows
+  std::shared_ptr<const std::string> product = nullptr;  // the tiled MMA, for messages
   /// Rows from `row` to row `i` of fragments of `height` rows each.
   int down(int i, int height) const { return i * (row_step ? row_step : height); }
 };
@@ -81,21 +83,43 @@ class Accumulator {
   WarpPlace place_;
 };
 
-/// One value for each row in which a lane has elements, in the order of its elements. Values of
-/// rows and of columns are different types, because a tile may have as many of both.
+namespace detail {
+struct LineParts;
+struct LineSource;  // the tile whose rows, or columns, values belong to
+}  // namespace detail
+
+/// One value for each row in which a lane has elements, in the order of its elements: fragment by
+/// fragment from above, and in each the rows of elements 0, 1, ... (of m16n8: row lane() / 4 before
+/// lane() / 4 + 8). row_places() gives the row of each. Values of rows and of columns are different
+/// types, because a tile may have as many of both.
+///
+/// Values that reductions, row_places(), row_variable() and arithmetic on them give know their
+/// tile: with one that has other rows in a lane they are refused.
 class [[nodiscard]] RowValues : public std::vector<Scalar> {
  public:
   using std::vector<Scalar>::vector;
+
+ private:
+  friend struct detail::LineParts;
+  std::shared_ptr<const detail::LineSource> source_;  // none: unknown
 };
-/// One value for each column in which a lane has elements.
+/// One value for each column in which a lane has elements, fragment by fragment from the left.
 class [[nodiscard]] ColumnValues : public std::vector<Scalar> {
  public:
   using std::vector<Scalar>::vector;
+
+ private:
+  friend struct detail::LineParts;
+  std::shared_ptr<const detail::LineSource> source_;
 };
 
 namespace detail {
-/// Assigns value by value; reports another number of values.
-void assign(std::vector<ScalarVariable>& variables, const std::vector<Scalar>& values);
+struct LineParts {
+  static auto& source(auto& values) { return values.source_; }
+};
+/// Assigns value by value; reports another number of values, and those of another tile.
+void assign(std::vector<ScalarVariable>& variables, const LineSource* of,
+            const std::vector<Scalar>& values, const LineSource* source);
 }  // namespace detail
 
 /// RowValues or ColumnValues that change in a run-time loop. See TiledMma::row_variable(). Like a
@@ -103,18 +127,25 @@ void assign(std::vector<ScalarVariable>& variables, const std::vector<Scalar>& v
 template <typename Values>
 class LineVariable {
  public:
-  explicit LineVariable(std::vector<ScalarVariable> values) : values_(std::move(values)) {}
+  explicit LineVariable(std::vector<ScalarVariable> values,
+                        std::shared_ptr<const detail::LineSource> source = nullptr)
+      : values_(std::move(values)), source_(std::move(source)) {}
   LineVariable(const LineVariable&) = delete;  // RowValues old = v: its values; auto& same = v
   LineVariable(LineVariable&&) = default;
   LineVariable& operator=(const Values& values) {
-    detail::assign(values_, values);
+    detail::assign(values_, source_.get(), values, detail::LineParts::source(values).get());
     return *this;
   }
   LineVariable& operator=(const LineVariable& other) { return *this = static_cast<Values>(other); }
-  operator Values() const { return Values(values_.begin(), values_.end()); }
+  operator Values() const {
+    Values out(values_.begin(), values_.end());
+    detail::LineParts::source(out) = source_;
+    return out;
+  }
 
  private:
   std::vector<ScalarVariable> values_;
+  std::shared_ptr<const detail::LineSource> source_;
 };
 using RowVariable = LineVariable<RowValues>;
 using ColumnVariable = LineVariable<ColumnValues>;
