@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/support/counted.h"
+#include "compiler/support/demangle.h"
 #include "runtime/check_arguments.h"
 #include "runtime/engine.h"
 #include "tartan/runtime/tensor_map.h"
@@ -87,7 +88,7 @@ Status check_cluster(Dim3 grid, Dim3 cluster) {
 Status check_launch(const EngineKernel& kernel, const Launch& launch, const Arguments& arguments) {
   Diags diags;
   check_shape(launch, diags);
-  check_arguments(kernel.name(), kernel.params(), arguments,
+  check_arguments(demangled_name(kernel.name()), kernel.params(), arguments,
                   lacks_maps(kernel.params(), arguments.size())
                       ? "; it needs tensor maps: \"tensor_map\" in a manifest, arguments_of() of "
                         "tartan/launch.h in C++"

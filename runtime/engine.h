@@ -8,6 +8,7 @@
 
 #include <functional>
 
+#include "runtime/buffer_name.h"
 #include "tartan/runtime/device.h"
 
 namespace tartan::inline TARTAN_ABI::detail {
@@ -80,6 +81,8 @@ class Engine {
   /// Allocates `bytes` bytes (at least 1) at an address that is a multiple of 256.
   virtual Result<std::uint64_t> allocate(std::size_t bytes) = 0;
   virtual void free(std::uint64_t address) = 0;
+  /// What findings call the buffer that starts there, where the engine names memory in them.
+  virtual void set_name(std::uint64_t address, BufferName name) { (void)address, (void)name; }
   /// Whether a range of addresses is memory that kernels of this device can access.
   virtual Status check_memory(std::uint64_t address, std::size_t bytes) = 0;
   virtual Result<std::byte*> allocate_host(std::size_t bytes) = 0;

@@ -111,6 +111,9 @@ class Engine : public detail::Engine {
             fmt::format("out of host memory: cannot allocate a buffer of {} bytes", bytes)};
   }
   void free(std::uint64_t address) override { machine_->free(address); }
+  void set_name(std::uint64_t address, detail::BufferName name) override {
+    machine_->set_name(address, std::move(name));
+  }
 
   Status check_memory(std::uint64_t address, std::size_t bytes) override {
     if (machine_->access(

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "compiler/support/demangle.h"
 #include "compiler/support/host_memory.h"
 #include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/interruption.h"
@@ -288,6 +289,9 @@ Ran run_scheduled(LaunchContext& context, const DeviceOptions& options, const Ar
   }
 }
 
+// As C++ has it.
+std::string shown_name(const Kernel& kernel) { return detail::demangled_name(kernel.name()); }
+
 }  // namespace
 
 Dim3 Kernel::cluster_of(const Launch& launch) const {
@@ -300,7 +304,7 @@ Status Kernel::check_cluster(const Launch& launch) const {
              cluster = cluster_of(launch);
   const auto text = [](Dim3 size) { return fmt::format("{} x {} x {}", size.x, size.y, size.z); };
   const auto refuse = [&](std::string why) {
-    return Status("launch-arguments"_rule, fmt::format("kernel {} {}", name(), why));
+    return Status("launch-arguments"_rule, fmt::format("kernel {} {}", shown_name(*this), why));
   };
   if (stated != unstated && required != unstated && stated != required)
     return refuse(fmt::format("requires clusters of {} blocks (.reqnctapercluster), found {}",
@@ -328,7 +332,8 @@ Status Kernel::check_cooperative(const Launch& launch) const {
   return {"launch-arguments"_rule,
           fmt::format("cooperative grid of {} blocks too large: {} with its {} multiprocessors "
                       "holds {} blocks of kernel {} at a time",
-                      launch.grid.count(), arch.text(), each.count, blocks * each.count, name())};
+                      launch.grid.count(), arch.text(), each.count, blocks * each.count,
+                      shown_name(*this))};
 }
 
 Result<KernelResources> Kernel::resources() const {
@@ -341,7 +346,7 @@ Result<int> Kernel::blocks_per_sm(std::uint32_t, std::uint32_t) const {
   return {"no-device"_rule,
           fmt::format("the occupancy of kernel {} depends on the registers that a GPU's assembler "
                       "gives it: the emulator has none",
-                      name())};
+                      shown_name(*this))};
 }
 
 std::uint64_t Kernel::shared_bytes(const Launch& launch) const {
@@ -359,26 +364,26 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
     return {"launch-arguments"_rule,
             fmt::format("kernel {}: programmatic dependent launch is unsupported on {}, requires "
                         "sm_90",
-                        name(), arch.text())};
+                        shown_name(*this), arch.text())};
   const Program& program = *program_;
   const Dim3 wanted = program.required_block;
   if (wanted.x != 0 && wanted != launch.block)
-    return {
-        "launch-arguments"_rule,
-        fmt::format(
-            "kernel {} requires blocks of {} x {} x {} threads (.reqntid), found {} x {} x {}",
-            name(), wanted.x, wanted.y, wanted.z, launch.block.x, launch.block.y, launch.block.z)};
+    return {"launch-arguments"_rule,
+            fmt::format(
+                "kernel {} requires blocks of {} x {} x {} threads (.reqntid), found {} x {} x {}",
+                shown_name(*this), wanted.x, wanted.y, wanted.z, launch.block.x, launch.block.y,
+                launch.block.z)};
   if (program.max_threads != 0 && launch.block.count() > program.max_threads)
     return {"launch-arguments"_rule,
             fmt::format("kernel {} supports at most {} threads per block (.maxntid), found {}",
-                        name(), program.max_threads, launch.block.count())};
+                        shown_name(*this), program.max_threads, launch.block.count())};
   const Arch arch = module_->hardware();
   const ArchRow* row = find_arch(arch);
   const std::uint64_t bytes = shared_bytes(launch);
   if (row && bytes > static_cast<std::uint64_t>(row->shared_bytes))
     return {"launch-arguments"_rule,
             fmt::format("kernel {} needs {} bytes of shared memory: a block of {} has at most {}",
-                        name(), bytes, arch.text(), row->shared_bytes)};
+                        shown_name(*this), bytes, arch.text(), row->shared_bytes)};
   return Done{};
 }
 
@@ -479,14 +484,14 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
 
 Status Kernel::out_of_memory(const LaunchContext& context) const {
   return {"out-of-memory"_rule,
-          fmt::format("out of host memory: a block of kernel {} needs {} bytes", name(),
+          fmt::format("out of host memory: a block of kernel {} needs {} bytes", shown_name(*this),
                       Block::host_bytes(context))};
 }
 
 Diag Kernel::describe(const Finding& finding) const {
   std::string text = finding.message;
-  text += fmt::format(" (kernel {}, block {},{},{}", name(), finding.block.x, finding.block.y,
-                      finding.block.z);
+  text += fmt::format(" (kernel {}, block {},{},{}", shown_name(*this), finding.block.x,
+                      finding.block.y, finding.block.z);
   if (finding.lane >= 0) text += fmt::format(", thread {}", finding.lane);
   text += finding.source.empty() ? ")" : fmt::format(", {})", finding.source);
   return {.level = finding.level,

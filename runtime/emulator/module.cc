@@ -85,6 +85,11 @@ void Machine::free(std::uint64_t address) {
   memory_.free(address);
 }
 
+void Machine::set_name(std::uint64_t address, detail::BufferName name) {
+  const std::unique_lock alone(running_);
+  memory_.set_name(address, std::move(name));
+}
+
 bool Machine::open_heap() {
   const std::unique_lock alone(running_);
   if (heap.is_open()) return true;

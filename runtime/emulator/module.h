@@ -46,6 +46,8 @@ class Machine {
   /// What nobody has written of a range of a user's buffer; nothing without checks.
   std::optional<Unwritten> unwritten(std::uint64_t address, std::uint64_t bytes);
   void free(std::uint64_t address);
+  /// What findings call a user's buffer.
+  void set_name(std::uint64_t address, detail::BufferName name);
   /// Numbers of launches, from 1 on.
   std::uint64_t next_grid() { return ++grids_; }
   /// Gives the heap its room, once. False if the host has none.

@@ -160,6 +160,9 @@ std::string global_place(Warp& warp, std::uint64_t address) {
   const Allocation* near = warp.block->memory().nearest(address);
   if (!near) return "it is outside every buffer";
   if (address - near->address >= near->bytes + window_bytes) return "no buffer is near";
+  if (const detail::BufferName* name = warp.block->memory().name(*near))
+    return fmt::format("it is {}, and {} has {}", name->element(address - near->address),
+                       name->name, name->extent());
   return fmt::format("the nearest buffer is 0x{:x} with {} bytes", near->address, near->bytes);
 }
 

@@ -403,6 +403,16 @@ void GlobalMemory::free(std::uint64_t address) {
   if (at == allocations_.end() || at->address != address) return;
   release(*at);
   allocations_.erase(at);
+  names_.erase(address);
+}
+
+void GlobalMemory::set_name(std::uint64_t address, detail::BufferName name) {
+  names_.insert_or_assign(address, std::move(name));
+}
+
+const detail::BufferName* GlobalMemory::name(const Allocation& allocation) const {
+  const auto at = names_.find(allocation.address);
+  return at == names_.end() ? nullptr : &at->second;
 }
 
 const Allocation* GlobalMemory::nearest(std::uint64_t address) const {

@@ -24,10 +24,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "runtime/buffer_name.h"
 #include "runtime/emulator/machine/program.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -103,6 +105,9 @@ class GlobalMemory {
   /// The last allocation that starts at or below `address`: what a bad address was probably meant
   /// to be in.
   const Allocation* nearest(std::uint64_t address) const;
+  /// What findings call the allocation that starts there; null: it has no name.
+  void set_name(std::uint64_t address, detail::BufferName name);
+  const detail::BufferName* name(const Allocation& allocation) const;
   /// The pointer into an allocation that `address` is, or was before cvta.to.shared; or nothing.
   std::optional<std::uint64_t> pointer(std::uint64_t address) const;
 
@@ -110,6 +115,7 @@ class GlobalMemory {
   static void release(const Allocation& allocation);
 
   std::vector<Allocation> allocations_;  // by address
+  std::map<std::uint64_t, detail::BufferName> names_;
   std::uint64_t next_ = global_window, next_constant_ = constant_window;
 };
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "compiler/support/ascii.h"
+#include "compiler/support/demangle.h"
 #include "runtime/emulator/machine/cluster.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {
@@ -72,12 +73,15 @@ std::string shared_text(const LaunchContext& context, std::uint64_t address) {
 }
 
 std::string with_offset(std::string_view name, std::uint64_t offset) {
-  return offset ? fmt::format("{}+{}", name, offset) : std::string(name);
+  const std::string text = detail::demangled_name(name);
+  return offset ? fmt::format("{}+{}", text, offset) : text;
 }
 
 std::string global_name(const LaunchContext& context, std::uint64_t address) {
   const Program& program = context.program;
   const Allocation* const allocation = context.memory.find(address, 1);
+  if (const detail::BufferName* name = allocation ? context.memory.name(*allocation) : nullptr)
+    return name->element(address - allocation->address);
   for (std::size_t i = 0; allocation && i < program.params.size(); ++i) {
     if (program.params[i].bytes != 8) continue;
     std::uint64_t value = 0;

@@ -27,12 +27,12 @@ std::string line_text(const Program& program, const ptx::Module& module, std::ui
 std::string_view opcode(const Program& program, const ptx::Module& module, std::uint32_t pc);
 /// "tile+16 (shared memory at 0x10)".
 std::string shared_text(const LaunchContext& context, std::uint64_t address);
-/// "out+64": by the parameter that points into its buffer, or the variable; nothing where none
-/// does.
+/// "out[4,0]" or "out+64": by the name of its buffer, the parameter that points into it, or the
+/// variable; nothing where there is none.
 std::string global_name(const LaunchContext& context, std::uint64_t address);
-/// "tile+16", or "tile".
+/// "tile+16", or "tile"; names of C++ as the source has them.
 std::string with_offset(std::string_view name, std::uint64_t offset);
-/// "global memory at out+64 (0x1000000040)": by the parameter that points into its buffer.
+/// "global memory at out+64 (0x1000000040)": as global_name() says.
 std::string global_text(const LaunchContext& context, std::uint64_t address);
 
 }  // namespace tartan::inline TARTAN_ABI::emulator

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "compiler/support/demangle.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/races/detector.h"
@@ -27,7 +28,7 @@ std::optional<Predecessor::Conflict> Predecessor::conflict(std::uint64_t address
 
 std::string Predecessor::text(std::uint32_t pc) const {
   return fmt::format("{} on {} of kernel {}", opcode(*program_, *module_, pc),
-                     line_text(*program_, *module_, pc), program_->name);
+                     line_text(*program_, *module_, pc), detail::demangled_name(program_->name));
 }
 
 // ---- In the detector.
