@@ -10,19 +10,28 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// What a file is that is no PTX text, by its first bytes.
+// What a file is that is no PTX text, by its first bytes, and how PTX comes from it.
 struct Signature {
   std::string_view bytes;
-  std::string_view what;
+  std::string_view what, cure;
 };
+constexpr std::string_view of_utf16 = "iconv -f UTF-16 -t ASCII converts it";
+constexpr std::string_view of_fatbin = "cuobjdump -ptx extracts it, where there is some inside";
 constexpr Signature signatures[] = {
-    {"\xFF\xFE"sv, "UTF-16 text"},
-    {"\xFE\xFF"sv, "UTF-16 text"},
+    {"\xFF\xFE"sv, "UTF-16 text", of_utf16},
+    {"\xFE\xFF"sv, "UTF-16 text", of_utf16},
+    {"\x50\xED\x55\xBA"sv, "a fatbin", of_fatbin},
     {"\x7F"
      "ELF"sv,
-     "an ELF file, such as a cubin"},
-    {"\x50\xED\x55\xBA"sv, "a fatbin"},
+     "an ELF file, an object or a program", of_fatbin},
+    {"\x93NUMPY"sv, "an .npy file of numpy", "tartan run takes it as --arg x=FILE"},
+    {"BC\xC0\xDE"sv, "LLVM bitcode", "llc -march=nvptx64 compiles it"},
+    {"!<arch>\n"sv, "an archive of objects", of_fatbin},
+    {"\x1F\x8B"sv, "a file compressed by gzip", "gunzip unpacks it"},
+    {"PK\x03\x04"sv, "a zip file", "unzip unpacks it"},
 };
+constexpr Signature cubin{"", "a cubin, machine code of a GPU", "nvcc -ptx writes it"};
+constexpr Signature bare_utf16{"", "UTF-16 text", of_utf16};
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::string_view blanks[] = {
     byte_order_mark, "\xC2\xA0",     "\xE2\x80\x80", "\xE2\x80\x81", "\xE2\x80\x82",
@@ -89,19 +98,29 @@ bool alternates_with_zeros(std::string_view text) {
   return true;
 }
 
-std::string_view other_file(std::string_view text) {
+// An ELF file for NVIDIA's GPUs: e_machine is EM_CUDA.
+bool is_cubin(std::string_view text) {
+  constexpr std::size_t machine = 18;
+  return text.starts_with(
+             "\x7F"
+             "ELF") &&
+         text.substr(std::min(machine, text.size())).starts_with("\xBE\0"sv);
+}
+
+const Signature* other_file(std::string_view text) {
+  if (is_cubin(text)) return &cubin;
   for (const Signature& each : signatures)
-    if (text.starts_with(each.bytes)) return each.what;
-  return alternates_with_zeros(text) ? "UTF-16 text" : "";
+    if (text.starts_with(each.bytes)) return &each;
+  return alternates_with_zeros(text) ? &bare_utf16 : nullptr;
 }
 
 }  // namespace
 
 ReadableText readable_text(const Source& source, Diags& diags) {
   const std::string_view text = source.text();
-  if (const std::string_view other = other_file(text); !other.empty()) {
+  if (const Signature* other = other_file(text)) {
     diags.report("encoding"_rule, source.place(0),
-                 fmt::format("not PTX text: expected ASCII, found {}", other));
+                 fmt::format("this is {}: expected PTX text; {}", other->what, other->cure));
     return {{}, false};
   }
   const std::size_t zero = text.find('\0');

@@ -43,7 +43,9 @@ bool is_path(std::string_view text) {
 
 // What the text seems to be; empty: PTX.
 std::string_view seems(std::string_view text) {
-  if (text.starts_with('{')) return "JSON";
+  if (text.starts_with('{'))
+    return text.find("\"ptx\"") == std::string_view::npos ? "JSON"
+                                                          : "a manifest; tartan run takes it";
   if (text.find(".version") != std::string_view::npos) return {};
   for (const std::string_view word : preprocessor_words)
     if (text.starts_with(word)) return cuda_c;

@@ -60,19 +60,28 @@ TEST(Encoding, RefusesOtherBytesInCodeOnce) {
 }
 
 TEST(Encoding, NamesWhatIsNoText) {
-  const auto is = [](const std::string& what) {
-    return "1:1 not PTX text: expected ASCII, found " + what + "\n";
-  };
+  const auto is = [](const std::string& what) { return "1:1 this is " + what + "\n"; };
+  const std::string utf16 = "UTF-16 text: expected PTX text; iconv -f UTF-16 -t ASCII converts it";
+  const std::string elf =
+      "\x7F"
+      "ELF\x02\x01\x01"s +
+      std::string(9, '\0');
+  const std::string extracted =
+      ": expected PTX text; cuobjdump -ptx extracts it, where there is some inside";
   std::string wide;
   for (const char c : good) wide += {c, '\0'};
-  EXPECT_EQ(complaints("\xFF\xFE" + wide), is("UTF-16 text"));
-  EXPECT_EQ(complaints(wide), is("UTF-16 text"));
-  EXPECT_EQ(complaints('\0' + wide), is("UTF-16 text"));
-  EXPECT_EQ(complaints("\x7F"
-                       "ELF\x02\x01\x01"s +
-                       std::string(9, '\0')),
-            is("an ELF file, such as a cubin"));
-  EXPECT_EQ(complaints("\x50\xED\x55\xBA\x01\0\x10\0"s), is("a fatbin"));
+  EXPECT_EQ(complaints("\xFF\xFE" + wide), is(utf16));
+  EXPECT_EQ(complaints(wide), is(utf16));
+  EXPECT_EQ(complaints('\0' + wide), is(utf16));
+  EXPECT_EQ(complaints(elf), is("an ELF file, an object or a program" + extracted));
+  EXPECT_EQ(complaints(elf + "\x02\0\xBE\0"s),  // e_type, e_machine
+            is("a cubin, machine code of a GPU: expected PTX text; nvcc -ptx writes it"));
+  EXPECT_EQ(complaints("\x50\xED\x55\xBA\x01\0\x10\0"s), is("a fatbin" + extracted));
+  EXPECT_EQ(complaints("\x93NUMPY\x01\0"s),
+            is("an .npy file of numpy: expected PTX text; tartan run takes it as --arg x=FILE"));
+  EXPECT_EQ(complaints("{\"ptx\": \"k.ptx\"}"),
+            "1:1 expected PTX, found a manifest; tartan run takes it\n");
+  EXPECT_EQ(complaints("{\"a\": 1}"), "1:1 expected PTX, found JSON\n");
 }
 
 TEST(Encoding, RefusesZeroBytes) {
