@@ -37,7 +37,7 @@ class Comparison {
 
   void with(const std::string& text) {
     out_.b = text;
-    auto read = detail::parse_formula(text);
+    auto read = detail::parse_formula(text, detail::scalars_of(sides_.a));
     if (!read) return refuse(read.diags());
     sides_.formula = std::move(*read);
     for (const ManifestBuffer* each : sides_.a.all_buffers()) add(*each, nullptr);

@@ -8,12 +8,28 @@
 #include <cmath>
 #include <string_view>
 
+#include "runtime/element.h"
+
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
+struct Function {
+  std::string_view name;
+  std::size_t least, most;  // buffers
+  std::string_view needs;   // where nobody knows the buffers' shapes
+  std::string_view takes;
+};
+constexpr Function functions[] = {
+    {"attention", 3, 3, "dim", " dim scale scale2 causal window heads "},
+    {"softmax", 1, 1, "columns", " columns stride "},
+    {"layer_norm", 1, 3, "columns", " columns stride eps "},
+    {"sum", 1, 1, "", " columns "},
+    {"max", 1, 1, "", " columns "},
+};
+
 class Parser {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, const FormulaScalars& scalars) : text_(text), scalars_(scalars) {}
 
   Result<Formula> operator()() {
     Formula out;
@@ -75,6 +91,15 @@ class Parser {
     return static_cast<float>(out);
   }
 
+  std::optional<double> number_or_scalar() {
+    if (const auto value = number()) return value;
+    const std::size_t begin = at_;
+    const auto scalar = scalars_.find(name());
+    if (scalar != scalars_.end()) return scalar->second;
+    at_ = begin;
+    return std::nullopt;
+  }
+
   void sum(Formula& out) {
     bool negative = take('-');
     do {
@@ -90,6 +115,8 @@ class Parser {
     if (const auto value = number()) return void(term.factor *= *value);
     const std::string buffer = name();
     if (buffer.empty()) return fail("a buffer or a number");
+    if (const auto scalar = scalars_.find(buffer); scalar != scalars_.end())
+      return void(term.factor *= scalar->second);
     Formula::Factor& matrix = term.matrices.emplace_back();
     matrix.buffer = buffer;
     if (take(':')) {
@@ -104,7 +131,7 @@ class Parser {
       const std::string word = name();
       if (word.empty()) return fail("a buffer or a parameter");
       if (take('=')) {
-        const auto value = number();
+        const auto value = number_or_scalar();
         if (!value) return fail("a number");
         out.parameters[word] = *value;
       } else if (word == "causal") {
@@ -116,23 +143,12 @@ class Parser {
     expect(')');
   }
   void check_function(const Formula& formula) {
-    struct Row {
-      std::string_view name;
-      std::size_t least, most;  // buffers
-      std::string_view needs;
-      std::string_view takes;
-    };
-    constexpr Row rows[] = {{"attention", 3, 3, "dim", " dim scale scale2 causal window heads "},
-                            {"softmax", 1, 1, "columns", " columns stride "},
-                            {"layer_norm", 1, 3, "columns", " columns stride eps "}};
     if (formula.function.empty()) return;
-    for (const Row& row : rows) {
+    for (const Function& row : functions) {
       if (row.name != formula.function) continue;
       if (formula.arguments.size() < row.least || formula.arguments.size() > row.most)
         error_ = fmt::format("formula: {} takes {} to {} buffers, found {}", row.name, row.least,
                              row.most, formula.arguments.size());
-      if (!formula.parameters.contains(std::string(row.needs)))
-        error_ = fmt::format("formula: {} requires {}=", row.name, row.needs);
       for (const auto& [word, value] : formula.parameters)
         if (row.takes.find(fmt::format(" {} ", word)) == row.takes.npos)
           error_ =
@@ -145,18 +161,36 @@ class Parser {
                              window->second);
       return;
     }
-    error_ = fmt::format("formula: unknown function {}; expected attention, softmax or layer_norm",
-                         formula.function);
+    error_ = fmt::format(
+        "formula: unknown function {}; expected attention, softmax, layer_norm, sum "
+        "or max",
+        formula.function);
   }
 
   std::string_view text_;
+  const FormulaScalars& scalars_;
   std::size_t at_ = 0;
   std::string error_;
 };
 
 }  // namespace
 
-Result<Formula> parse_formula(const std::string& text) { return Parser(text)(); }
+FormulaScalars scalars_of(const Manifest& manifest) {
+  FormulaScalars out;
+  const auto add = [&](const std::vector<ManifestParam>& params) {
+    for (const ManifestParam& each : params)
+      if (!each.name.empty() && each.type != Type::none && element_size(each.type) > 0)
+        out.try_emplace(each.name,
+                        element_value(each.type, load_element(each.scalar, 0, each.scalar.size())));
+  };
+  add(manifest.params);
+  for (const ManifestLaunch& each : manifest.then) add(each.params);
+  return out;
+}
+
+Result<Formula> parse_formula(const std::string& text, const FormulaScalars& scalars) {
+  return Parser(text, scalars)();
+}
 
 Diags check_formula(const Formula& formula, const std::vector<EqualBuffer>& buffers) {
   Diags out;
@@ -172,6 +206,10 @@ Diags check_formula(const Formula& formula, const std::vector<EqualBuffer>& buff
   for (const std::string& each : formula.arguments) need(each);
   for (const Formula::Term& term : formula.terms)
     for (const Formula::Factor& factor : term.matrices) need(factor.buffer);
+  for (const Function& each : functions)
+    if (each.name == formula.function && !each.needs.empty() &&
+        !formula.parameters.contains(std::string(each.needs)))
+      out.report("usage"_rule, {}, fmt::format("formula: {} requires {}=", each.name, each.needs));
   return out;
 }
 

@@ -6,6 +6,8 @@
 //   O = attention(Q, K, V, dim=64, scale=0.125, causal, window=128)
 //   Y = softmax(X, columns=256)
 //   Y = layer_norm(X, gamma, beta, columns=256, eps=1e-5)
+//   S = sum(X, columns=256)                of each row; max is its largest element
+//   Y = alpha * X                          a scalar parameter that has a name
 //
 // Behind a name may stand the type of its elements, where the kernel takes them apart: A:s8.
 // A name alone is a matrix of the result's size, or a row that is added to each row. Numbers stand
@@ -33,14 +35,18 @@ struct Formula {
     std::vector<Factor> matrices;  // one or two
   };
   std::string output;
-  std::string function;     // attention, softmax, layer_norm; empty: a sum
+  std::string function;     // attention, softmax, layer_norm, sum, max; empty: a sum of terms
   bool relu = false;        // of a sum
   std::vector<Term> terms;  // of a sum
   std::vector<std::string> arguments;
   std::map<std::string, double> parameters;  // a word alone: 1
 };
 
-Result<Formula> parse_formula(const std::string& text);
+/// Scalars by their names, which stand for numbers.
+using FormulaScalars = std::map<std::string, double>;
+FormulaScalars scalars_of(const Manifest& manifest);
+
+Result<Formula> parse_formula(const std::string& text, const FormulaScalars& scalars);
 
 /// What the formula asks of buffers that they do not have.
 Diags check_formula(const Formula& formula, const std::vector<EqualBuffer>& buffers);

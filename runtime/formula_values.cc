@@ -39,6 +39,7 @@ class Evaluation {
     if (formula_.function.empty()) sums();
     else if (formula_.function == "softmax") softmax();
     else if (formula_.function == "layer_norm") layer_norm();
+    else if (formula_.function == "sum" || formula_.function == "max") reduce();
     else attention();
     if (!out_.refused.ok()) return;
     for (std::size_t i = 0; i < results_.size(); ++i)
@@ -198,6 +199,24 @@ class Evaluation {
         row.push_back(values().product(x[first + i], log2_e()));
       weigh(row);
       std::copy(row.begin(), row.end(), results_.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+  }
+
+  // One result for each row.
+  void reduce() {
+    const std::vector<Ref> x = elements(formula_.arguments[0]);
+    if (!out_.refused.ok()) return;
+    const std::size_t columns = formula_.parameters.contains("columns")
+                                    ? count("columns")
+                                    : x.size() / std::max<std::size_t>(results_.size(), 1);
+    if (columns == 0 || x.size() != columns * results_.size())
+      return refuse(
+          fmt::format("{} requires whole rows, and a result for each of them", formula_.function));
+    for (std::size_t row = 0; row < results_.size(); ++row) {
+      Ref& to = results_[row] = x[row * columns];
+      for (std::size_t i = 1; i < columns; ++i)
+        to = formula_.function == "sum" ? values().sum(to, x[row * columns + i])
+                                        : values().extremum(to, x[row * columns + i], true);
     }
   }
 

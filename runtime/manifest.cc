@@ -5,22 +5,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <unordered_map>
 
-#include "compiler/support/host_memory.h"
 #include "compiler/support/json_text.h"
 #include "compiler/support/regular_file.h"
+#include "runtime/element.h"
 #include "runtime/engine.h"
-#include "runtime/manifest_params.h"
+#include "runtime/manifest_buffers.h"
+#include "runtime/references.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -46,10 +41,10 @@ std::string parse_complaint(std::string_view text) {
   return std::string(end == std::string_view::npos ? text : text.substr(end + 2));
 }
 
-class Reader : private detail::ManifestParams {
+class Reader : private detail::ManifestBuffers {
  public:
-  explicit Reader(const Source& source)
-      : ManifestParams(source), folder_(std::filesystem::path(source.name()).parent_path()) {}
+  Reader(const Source& source, std::optional<Source> ptx)
+      : ManifestBuffers(source), ptx_(std::move(ptx)) {}
 
   Result<Manifest> read() {
     if (const auto at = nested_too_deep(source_.text())) {
@@ -95,9 +90,11 @@ class Reader : private detail::ManifestParams {
 
   void read_fields(const Json& root, Manifest& manifest) {
     std::vector<std::string_view> fields(std::begin(of_launch), std::end(of_launch));
-    fields.insert(fields.end(), {"ptx", "hardware", "buffers", "then"});
+    fields.insert(fields.end(), {"ptx", "hardware", "buffers", "then", "reference"});
     known_fields(root, "", fields);
-    if (const auto file = text(root, "ptx", "ptx")) {
+    if (ptx_) {
+      take_ptx(std::move(*ptx_), manifest);
+    } else if (const auto file = text(root, "ptx", "ptx")) {
       auto source = detail::read_regular_file((folder_ / *file).string());
       if (source) take_ptx(std::move(*source), manifest);
       else diags_.append(source.diags());
@@ -105,10 +102,12 @@ class Reader : private detail::ManifestParams {
     if (const auto kernel = text(root, "kernel", "kernel")) manifest.kernel = *kernel;
     manifest.launch = read_launch(root, "");
     read_hardware(root, manifest);
+    referenced_ = find(root, "reference");
     manifest.params = read_params(root, "");
     read_then(root, manifest);
     read_buffers(root, manifest);
     check_names(manifest);
+    read_references(root, manifest);
     check_references(manifest.params, "");
     for (std::size_t i = 0; i < manifest.then.size(); ++i)
       check_references(manifest.then[i].params, fmt::format("then[{}].", i));
@@ -135,6 +134,30 @@ class Reader : private detail::ManifestParams {
     if (find(object, "cooperative")) out.cooperative = flag(object, "cooperative", within);
     if (find(object, "programmatic")) out.programmatic = flag(object, "programmatic", within);
     return out;
+  }
+
+  // A formula, or an array of them.
+  void read_references(const Json& root, Manifest& manifest) {
+    const Json* field = find(root, "reference");
+    const auto add = [&](const Json& formula, const std::string& path) {
+      if (formula.is_string()) manifest.references.push_back(formula.get<std::string>());
+      else fail(path, "a formula such as \"C = A * B\"", &formula);
+    };
+    if (field && field->is_array())
+      for (std::size_t i = 0; i < field->size(); ++i)
+        add((*field)[i], fmt::format("reference[{}]", i));
+    else if (field) add(*field, "reference");
+    const std::vector<std::string> outputs =
+        diags_.ok() ? reference_outputs(manifest, diags_) : std::vector<std::string>();
+    if (!diags_.ok() || manifest.references.empty()) return;
+    for (const ManifestBuffer* each : manifest.all_buffers()) {
+      const bool referenced = std::ranges::find(outputs, each->name) != outputs.end();
+      const std::string& path = paths_.at(each->name);
+      if (each->compared && !each->expect && !referenced)
+        report(path + ".compare", "there is neither expect nor reference to compare with");
+      if (each->expect && referenced)
+        report(path + ".expect", "a reference says what is expected, too");
+    }
   }
 
   void read_then(const Json& root, Manifest& manifest) {
@@ -190,9 +213,8 @@ class Reader : private detail::ManifestParams {
 
   // Each buffer's name is its own.
   void check_names(const Manifest& manifest) {
-    std::unordered_map<std::string_view, std::string> known;  // names, and where they are
     const auto add = [&](const ManifestBuffer& buffer, const std::string& path) {
-      const auto [other, fresh] = known.try_emplace(buffer.name, path);
+      const auto [other, fresh] = paths_.try_emplace(buffer.name, path);
       if (!fresh && !buffer.name.empty())
         report(path + ".buffer",
                fmt::format("duplicate name: {} is also called {}", other->second, buffer.name));
@@ -234,71 +256,16 @@ class Reader : private detail::ManifestParams {
     return out;
   }
 
-  ManifestBuffer read_buffer(const Json& param, const std::string& path) {
-    known_fields(param, path,
-                 {"buffer", "file", "part", "bytes", "fill", "uninitialized", "expect", "compare"});
-    ManifestBuffer buffer;
-    buffer.name = text(param, "buffer", path + ".buffer").value_or("");
-    read_contents(param, path, buffer);
-    read_expectation(param, path, buffer);
-    return buffer;
-  }
-
-  void read_contents(const Json& param, const std::string& path, ManifestBuffer& buffer) {
-    const Json *file = find(param, "file"), *bytes = find(param, "bytes");
-    if (!file == !bytes) return fail(path, "either file or bytes", &param);
-    if (const Json* fill = find(param, "fill")) {
-      if (file) report(path + ".fill", "requires bytes, found a file");
-      buffer.fill = static_cast<std::uint8_t>(whole(*fill, path + ".fill", 0, 255).value_or(0));
-      buffer.filled = true;
-    }
-    if (find(param, "uninitialized")) {
-      if (file || find(param, "fill"))
-        report(path + ".uninitialized",
-               fmt::format("requires bytes alone, found {}", file ? "a file" : "fill"));
-      if (const Json& field = *find(param, "uninitialized"); field.is_boolean())
-        buffer.uninitialized = field.get<bool>();
-      else fail(path + ".uninitialized", "true or false", &field);
-    }
-    if (bytes && find(param, "part")) report(path + ".part", "requires a file, found bytes");
-    if (bytes) {
-      buffer.size = whole(*bytes, path + ".bytes", 1, most_bytes).value_or(0);
-    } else if (auto contents = data(param, "file", path + ".file", find(param, "part"))) {
-      buffer.size = contents->size();
-      buffer.contents = std::move(*contents);
-    }
-  }
-
-  struct Part {
-    std::uint64_t offset = 0, bytes = 0;
-  };
-
-  // [offset, bytes] of a file of `size` bytes.
-  std::optional<Part> read_part(const Json& part, const std::string& path, std::uint64_t size) {
-    const auto numbers =
-        list<std::uint64_t>(part, path, 0, std::numeric_limits<std::int64_t>::max());
-    if (!numbers) return std::nullopt;
-    if (numbers->size() != 2) {
-      fail(path, "expected an offset and a number of bytes", &part);
-      return std::nullopt;
-    }
-    const std::uint64_t offset = (*numbers)[0], bytes = (*numbers)[1];
-    if (bytes != 0 && offset <= size && bytes <= size - offset) return Part{offset, bytes};
-    report(path, fmt::format("{} bytes at offset {} are outside a file of {} bytes", bytes, offset,
-                             size));
-    return std::nullopt;
-  }
-
   // Checks that buffers named by maps and addresses exist and are large enough.
-  void check_references(const std::vector<ManifestParam>& params, const std::string& within) {
+  void check_references(std::vector<ManifestParam>& params, const std::string& within) {
     for (std::size_t i = 0; i < params.size(); ++i)
       check_references(params[i], fmt::format("{}params[{}]", within, i));
   }
 
-  void check_references(const ManifestParam& param, const std::string& path) {
+  void check_references(ManifestParam& param, const std::string& path) {
     if (param.tensor_map) check_inside(*param.tensor_map, path);
     for (std::size_t i = 0; i < param.members.size(); ++i) {
-      const ManifestMember& member = param.members[i];
+      ManifestMember& member = param.members[i];
       const std::string place =
           param.is_struct ? fmt::format("{}.fields[{}]", path, member.field) : path;
       if (member.tensor_map) check_inside(*member.tensor_map, place);
@@ -321,11 +288,29 @@ class Reader : private detail::ManifestParams {
                                            member.offset, buffer->name, buffer->size));
   }
 
+  // The map of all elements of a buffer. False: reported.
+  bool take_elements(ManifestTensorMap& map, const ManifestBuffer& buffer,
+                     const std::string& path) {
+    if (buffer.type == Type::none) {
+      report(path + ".extents", fmt::format("expected an array of whole numbers, or a type and "
+                                            "shape of buffer {}",
+                                            buffer.name));
+      return false;
+    }
+    const std::vector<std::uint64_t> shape = buffer.extents();
+    map.map.extents.assign(shape.rbegin(), shape.rend());
+    std::uint64_t stride = element_size(buffer.type);
+    for (std::size_t i = 0; i + 1 < map.map.extents.size(); ++i)
+      map.map.strides.push_back(stride *= map.map.extents[i]);
+    if (map.map.type == Type::none) map.map.type = detail::type_of_map(buffer.type);
+    return check_map(map.map, path);
+  }
+
   // Checks that the tensor is inside its buffer.
-  void check_inside(const ManifestTensorMap& map, const std::string& path) {
+  void check_inside(ManifestTensorMap& map, const std::string& path) {
     if (map.buffer.empty() || !diags_.ok()) return;  // reported already
     const ManifestBuffer* buffer = named(map.buffer, path + ".tensor_map");
-    if (!buffer) return;
+    if (!buffer || (map.whole && !take_elements(map, *buffer, path))) return;
     const auto element = static_cast<std::uint64_t>(bits(map.map.type) / 8);
     std::uint64_t left = buffer->size;
     const auto take = [&](std::uint64_t count, std::uint64_t bytes) {
@@ -340,50 +325,6 @@ class Reader : private detail::ManifestParams {
       report(path + ".extents",
              fmt::format("the tensor extends beyond the end of buffer {}, which has {} bytes",
                          buffer->name, buffer->size));
-  }
-
-  void read_expectation(const Json& param, const std::string& path, ManifestBuffer& buffer) {
-    const Json *expect = find(param, "expect"), *compare = find(param, "compare");
-    if (compare && !expect) report(path + ".compare", "there is no expect to compare with");
-    if (compare) buffer.comparison = read_comparison(*compare, path + ".compare");
-    if (!expect) return;
-    buffer.expect = data(param, "expect", path + ".expect");
-    if (!buffer.expect || buffer.size == 0) return;  // reported already
-    if (buffer.expect->size() != buffer.size)
-      return report(path + ".expect",
-                    fmt::format("{} has {} bytes, buffer {} has {}", shown(*expect),
-                                buffer.expect->size(), buffer.name, buffer.size));
-    if (const std::size_t element = buffer.comparison.element_bytes(); buffer.size % element != 0)
-      report(path + ".compare", fmt::format("{} bytes are not a multiple of the {}-byte elements",
-                                            buffer.size, element));
-  }
-
-  Comparison read_comparison(const Json& compare, const std::string& path) {
-    Comparison comparison;
-    if (compare == "bits") return comparison;
-    if (!compare.is_object()) {
-      fail(path, "\"bits\" or an object with type, max_rel and max_abs", &compare);
-      return comparison;
-    }
-    known_fields(compare, path, {"type", "max_rel", "max_abs"});
-    if (const auto name = text(compare, "type", path + ".type")) {
-      const auto type = parse_type(*name);
-      if (type && Comparison::takes(*type)) comparison.type = *type;
-      else
-        fail(path + ".type", "an element type such as f32, f16, bf16, f64 or s32",
-             find(compare, "type"));
-    }
-    comparison.max_rel = tolerance(compare, "max_rel", path);
-    comparison.max_abs = tolerance(compare, "max_abs", path);
-    return comparison;
-  }
-
-  double tolerance(const Json& compare, const char* key, const std::string& path) {
-    const Json* field = find(compare, key);
-    if (!field) return 0;
-    if (field->is_number() && field->get<double>() >= 0) return field->get<double>();
-    fail(fmt::format("{}.{}", path, key), "a number of at least 0", field);
-    return 0;
   }
 
   Dim3 extents(const Json& object, const char* key, const std::string& within,
@@ -402,52 +343,17 @@ class Reader : private detail::ManifestParams {
     return result;
   }
 
-  // The bytes of the file named by a field, or a part of them.
-  std::optional<std::vector<std::byte>> data(const Json& object, const char* key,
-                                             const std::string& path, const Json* part = nullptr) {
-    const auto name = text(object, key, path);
-    if (!name) return std::nullopt;
-    const std::filesystem::path file = folder_ / *name;
-    const auto refuse = [&](std::string_view why) {
-      diags_.report("file"_rule, {source_.name(), 0, 0},
-                    fmt::format("{}: cannot read {}: {}", path, file.string(), why));
-      return std::nullopt;
-    };
-    std::error_code error;
-    const auto status = std::filesystem::status(file, error);
-    if (!std::filesystem::exists(status)) return refuse("no such file");
-    if (!std::filesystem::is_regular_file(status)) return refuse("not a file");
-    const std::uintmax_t size = std::filesystem::file_size(file, error);
-    if (error) return refuse(error.message());
-    if (size == 0) return refuse("the file is empty");
-    Part wanted{0, size};
-    if (part) {
-      const auto read = read_part(*part, path.substr(0, path.rfind('.')) + ".part", size);
-      if (!read) return std::nullopt;
-      wanted = *read;
-    }
-    if (wanted.bytes > most_bytes)
-      return refuse(fmt::format("more than {} bytes of it", most_bytes));
-    std::vector<std::byte> bytes;
-    try {
-      if (!detail::fits_in_memory(wanted.bytes)) throw std::bad_alloc();
-      bytes.resize(wanted.bytes);
-    } catch (const std::bad_alloc&) {
-      return refuse(fmt::format("its {} bytes do not fit in memory", wanted.bytes));
-    }
-    errno = 0;
-    std::ifstream in(file, std::ios::binary);
-    in.seekg(static_cast<std::streamoff>(wanted.offset));
-    in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(wanted.bytes));
-    if (!in) return refuse(errno ? std::strerror(errno) : "the file is truncated");
-    return bytes;
-  }
-
-  std::filesystem::path folder_;
+  std::optional<Source> ptx_;                                          // in place of the file
   std::unordered_map<std::string_view, const ManifestBuffer*> named_;  // all buffers
+  std::unordered_map<std::string_view, std::string> paths_;            // where they are
 };
 
 }  // namespace
+
+std::vector<std::uint64_t> ManifestBuffer::extents() const {
+  if (!shape.empty()) return shape;
+  return {size / std::max<std::size_t>(element_size(type), 1)};
+}
 
 std::vector<const ManifestBuffer*> Manifest::all_buffers() const {
   std::vector<const ManifestBuffer*> out;
@@ -467,9 +373,9 @@ Result<Manifest> read_manifest(const std::string& path) {
   return parse_manifest(*source);
 }
 
-Result<Manifest> parse_manifest(const Source& source) {
+Result<Manifest> parse_manifest(const Source& source, std::optional<Source> ptx) {
   try {
-    return Reader(source).read();
+    return Reader(source, std::move(ptx)).read();
   } catch (const std::bad_alloc&) {
     return Diags::one("out-of-memory"_rule, {source.name(), 0, 0},
                       "the manifest and its files do not fit in memory");

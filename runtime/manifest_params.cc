@@ -4,11 +4,14 @@
 #include <cmath>
 #include <limits>
 
+#include "tartan/runtime/host_types.h"
+
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
 constexpr std::size_t tensor_map_alignment = 64;
-constexpr std::string_view scalar_names = "u8, s8, u16, s16, u32, s32, u64, s64, f32, f64, bytes";
+constexpr std::string_view scalar_names =
+    "u8, s8, u16, s16, u32, s32, u64, s64, f16, bf16, f32, f64, bytes";
 
 template <typename T>
 std::vector<std::byte> bytes_of(T value) {
@@ -38,7 +41,8 @@ ManifestParam ManifestParams::read_value(const Json& param, const std::string& p
   if (param.is_object() && param.contains("address"))
     return {.scalar = bytes_of(std::uint64_t{0}),
             .members = {read_address(param, path, is_member)}};
-  if (!param.is_object() || param.size() != (is_member ? 2 : 1)) {
+  const bool named = param.is_object() && !is_member && param.size() == 2 && param.contains("name");
+  if (!param.is_object() || param.size() != (is_member || named ? 2 : 1)) {
     fail(path,
          fmt::format("{}a tensor_map, {}an address, or one of {}", is_member ? "" : "a buffer, ",
                      is_member ? "" : "a struct, ", scalar_names),
@@ -46,8 +50,11 @@ ManifestParam ManifestParams::read_value(const Json& param, const std::string& p
     return {};
   }
   auto item = param.begin();
-  if (item.key() == "at" && is_member) ++item;
-  return {.scalar = read_scalar(item.key(), item.value(), path)};
+  if ((is_member && item.key() == "at") || (named && item.key() == "name")) ++item;
+  ManifestParam out{.scalar = read_scalar(item.key(), item.value(), path)};
+  if (named) out.name = text(param, "name", path + ".name").value_or("");
+  if (item.key() != "bytes") out.type = parse_type(item.key()).value_or(Type::none);
+  return out;
 }
 
 // {"address": "in", "offset": 64}
@@ -117,6 +124,8 @@ std::vector<std::byte> ManifestParams::read_scalar(const std::string& key, const
   if (key == "s32") return integer<std::int32_t>(value, field);
   if (key == "u64") return integer<std::uint64_t>(value, field);
   if (key == "s64") return integer<std::int64_t>(value, field);
+  if (key == "f16") return narrow<host::f16>(value, field);
+  if (key == "bf16") return narrow<host::bf16>(value, field);
   if (key == "f32") return real<float>(value, field);
   if (key == "f64") return real<double>(value, field);
   if (key == "bytes") return raw(value, field);
@@ -156,6 +165,15 @@ std::vector<std::byte> ManifestParams::real(const Json& value, const std::string
   return {};
 }
 
+template <typename Number>
+std::vector<std::byte> ManifestParams::narrow(const Json& value, const std::string& path) {
+  if (value.is_number())
+    if (const Number number(value.get<double>()); std::isfinite(static_cast<float>(number)))
+      return bytes_of(number.bits());
+  fail(path, fmt::format("a number that {} has", name(Number::type)), &value);
+  return {};
+}
+
 // ---- Tensor maps.
 
 ManifestTensorMap ManifestParams::read_tensor_map(const Json& param, const std::string& path,
@@ -173,12 +191,14 @@ ManifestTensorMap ManifestParams::read_tensor_map(const Json& param, const std::
     if (out.offset % 16 != 0)
       report(path + ".offset", fmt::format("{} is not a multiple of 16 bytes", out.offset));
   }
-  if (const auto name = text(param, "type", path + ".type")) {
+  out.whole = !find(param, "extents") && !find(param, "strides");
+  const bool typed = !out.whole || find(param, "type");
+  if (const auto name = typed ? text(param, "type", path + ".type") : std::nullopt) {
     if (const auto type = parse_type(*name)) map.type = *type;
     else fail(path + ".type", "an element type such as f16, bf16, f32 or u8", find(param, "type"));
   }
-  numbers(param, "extents", path, map.extents);
-  if (map.extents.size() != 1 || find(param, "strides"))
+  if (!out.whole) numbers(param, "extents", path, map.extents);
+  if (!out.whole && (map.extents.size() != 1 || find(param, "strides")))
     numbers(param, "strides", path, map.strides);
   numbers(param, "box", path, map.box);
   if (find(param, "element_strides")) numbers(param, "element_strides", path, map.element_strides);
@@ -187,15 +207,34 @@ ManifestTensorMap ManifestParams::read_tensor_map(const Json& param, const std::
   map.fill = choice<TensorMap::Fill>(param, "fill", path, {"\"zero\"", "\"nan\""});
   map.flush_subnormals =
       choice<std::uint8_t>(param, "flush_subnormals", path, {"false", "true"}) != 0;
-  if (diags_.size() == before)
-    if (const Status status = map.check(); !status)
-      for (const Diag& diag : status.diags()) {
-        // "box[0]: ..." names a field.
-        const bool field = diag.message.find(": ") < diag.message.find(' ');
-        diags_.report("manifest"_rule, {source_.name(), 0, 0},
-                      fmt::format("{}{}{}", path, field ? "." : ": ", diag.message));
-      }
+  if (diags_.size() == before && !out.whole) check_map(map, path);
   return out;
+}
+
+bool ManifestParams::check_map(const TensorMap& map, const std::string& path) {
+  const Status status = map.check();
+  if (status) return true;
+  for (const Diag& diag : status.diags()) {
+    // "box[0]: ..." names a field.
+    const bool field = diag.message.find(": ") < diag.message.find(' ');
+    diags_.report("manifest"_rule, {source_.name(), 0, 0},
+                  fmt::format("{}{}{}", path, field ? "." : ": ", diag.message));
+  }
+  return false;
+}
+
+Type type_of_map(Type element) {
+  switch (element) {
+    case Type::s8:
+    case Type::b8:
+    case Type::e4m3:
+    case Type::e5m2: return Type::u8;
+    case Type::s16:
+    case Type::b16: return Type::u16;
+    case Type::b32: return Type::u32;
+    case Type::b64: return Type::u64;
+    default: return element;
+  }
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -10,6 +10,9 @@ namespace tartan::inline TARTAN_ABI::detail {
 
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;  // of a buffer
 
+/// The type by which a tensor map describes elements of a buffer: TMA has u8 for all of 8 bits.
+Type type_of_map(Type element);
+
 class ManifestParams : protected ManifestFields {
  protected:
   using ManifestFields::ManifestFields;
@@ -19,6 +22,8 @@ class ManifestParams : protected ManifestFields {
   /// Writes scalars into `into.scalar`, and adds members that are known once the buffers are
   /// allocated.
   void read_members(const Json& fields, const std::string& path, ManifestParam& into);
+  /// Reports what TMA does not support; false if there is something.
+  bool check_map(const TensorMap& map, const std::string& path);
   /// true or false; `within` is what the field's path begins with.
   bool flag(const Json& object, const char* key, const std::string& within);
 
@@ -34,6 +39,8 @@ class ManifestParams : protected ManifestFields {
   std::vector<std::byte> integer(const Json& value, const std::string& path);
   template <typename T>
   std::vector<std::byte> real(const Json& value, const std::string& path);
+  template <typename Number>
+  std::vector<std::byte> narrow(const Json& value, const std::string& path);
 };
 
 }  // namespace tartan::inline TARTAN_ABI::detail

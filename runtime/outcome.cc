@@ -12,6 +12,7 @@
 
 #include "compiler/support/messages.h"
 #include "compiler/verify/first_errors.h"
+#include "runtime/device_access.h"
 #include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/trial.h"
 #include "runtime/launch_findings.h"
@@ -145,6 +146,8 @@ class Run {
   bool allocate(Device& device, const ManifestBuffer& wanted, detail::Trial* trial) {
     auto buffer = device.allocate(wanted.size);
     if (!accept(buffer)) return false;
+    detail::DeviceAccess::engine(device).set_name(
+        buffer->address(), {wanted.name, wanted.type, wanted.shape, wanted.size});
     if (wanted.uninitialized && trial && trial->contents) {
       std::vector<std::byte>& bytes = outcome_.unwritten_contents[wanted.name];
       bytes.resize(wanted.size);
@@ -191,7 +194,7 @@ class Run {
 
   bool read_results() {
     for (const auto& [of, buffer] : buffers_) {
-      if (!of->expect && !outcome_.emulated) continue;
+      if (!of->expect && of->save.empty() && of->prints.empty() && !outcome_.emulated) continue;
       auto got = buffer.read_all<std::byte>();
       if (!accept(got)) return false;
       outcome_.results.emplace_back(of->name, std::move(*got));
@@ -277,9 +280,13 @@ std::string text_of(const Expectation& expectation) {
   const std::string_view unit = expectation.comparison.type == Type::b8 ? "bytes" : "elements";
   if (expectation.ok())
     return fmt::format("{}: {} {} as expected, {}\n", buffer, difference.elements, unit, how);
-  return fmt::format("{}: {} of {} {} differ, {}; first at index {}: expected {}, found {}\n",
-                     buffer, difference.mismatched, difference.elements, unit, how,
-                     difference.first, difference.expected, difference.got);
+  const std::string first =
+      expectation.shape.empty()
+          ? fmt::format("index {}", difference.first)
+          : fmt::format("{}[{}]", buffer, detail::index_text(expectation.shape, difference.first));
+  return fmt::format("{}: {} of {} {} differ, {}; first at {}: expected {}, found {}\n", buffer,
+                     difference.mismatched, difference.elements, unit, how, first,
+                     difference.expected, difference.got);
 }
 
 // A JSON number if JSON can express it, else its text: "nan", "inf", "0x3f".
@@ -313,6 +320,8 @@ Json json_of(const Expectation& expectation) {
     json["first"] = {{"index", difference.first},
                      {"expected", value_of(difference.expected)},
                      {"got", value_of(difference.got)}};
+  if (!expectation.ok() && !expectation.shape.empty())
+    json["first"]["element"] = detail::index_text(expectation.shape, difference.first);
   return json;
 }
 
@@ -337,7 +346,7 @@ int Outcome::exit_code() const {
 }
 
 std::string Outcome::text(bool with_report) const {
-  std::string out;
+  std::string out = printed;
   for (const Expectation& expectation : expectations) out += text_of(expectation);
   if (!schedules.empty()) out += fmt::format("schedules: {}\n", schedules);
   if (!with_report) return out;
@@ -399,6 +408,7 @@ std::string Outcome::json() const {
     json["report"]["instructions"] = profile_json(report.instructions);
   if (!remark.empty()) json["report"]["remark"] = remark;
   if (!schedules.empty()) json["report"]["schedules"] = schedules;
+  if (!printed.empty()) json["printed"] = printed;
   if (!output.empty()) json["output"] = output;
   if (output_left_out) json["output_left_out"] = output_left_out;
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -407,16 +417,21 @@ std::string Outcome::json() const {
 namespace {
 
 // What is compared, is read.
-void report_unwritten(const std::string& name, std::size_t size, Outcome& outcome) {
-  const auto& ranges = outcome.unwritten[name];
+void report_unwritten(const ManifestBuffer& buffer, Outcome& outcome) {
+  const auto& ranges = outcome.unwritten[buffer.name];
   if (ranges.empty()) return;
   std::size_t bytes = 0;
   for (const auto& range : ranges) bytes += range.second;
+  const std::size_t first = ranges.front().first;
+  const std::string from =
+      buffer.type == Type::none
+          ? fmt::format("byte {}", first)
+          : detail::BufferName{buffer.name, buffer.type, buffer.shape}.element(first);
   outcome.findings.push_back(
       {.id = std::string("uninitialized-read"_rule.id),
        .message = fmt::format("buffer {} is compared with what is expected, but {} of its {} "
-                              "bytes were never written, from byte {} on",
-                              name, bytes, size, ranges.front().first)});
+                              "bytes were never written, from {} on",
+                              buffer.name, bytes, buffer.size, from)});
 }
 
 void compare_results(const Manifest& manifest, Outcome& outcome) {
@@ -424,10 +439,11 @@ void compare_results(const Manifest& manifest, Outcome& outcome) {
   for (const auto& [name, bytes] : outcome.results) results.emplace(name, &bytes);
   for (const ManifestBuffer* each : manifest.all_buffers()) {
     if (!each->expect) continue;
-    report_unwritten(each->name, each->size, outcome);
+    report_unwritten(*each, outcome);
     outcome.expectations.push_back(
         {each->name, each->comparison,
-         compare(each->comparison, *each->expect, *results.at(each->name))});
+         compare(each->comparison, *each->expect, *results.at(each->name)),
+         each->comparison.type == each->type ? each->shape : std::vector<std::uint64_t>()});
   }
 }
 

@@ -20,6 +20,7 @@ struct Expectation {
   std::string buffer;
   Comparison comparison;
   Difference difference;
+  std::vector<std::uint64_t> shape;  // of the buffer, if its elements are those compared
   bool ok() const { return difference.mismatched == 0; }
 };
 
@@ -41,6 +42,7 @@ struct Outcome {
   bool undecided = false;  // not all that were asked for
   bool unchecked = false;  // nothing was compared, and that is an error (summary.h)
   std::string output;      // what the kernel printed, where that was collected
+  std::string printed;     // what printed_results() (results.h) shows of the buffers
   std::size_t output_left_out = 0;                                      // bytes of it that were not
   std::vector<std::pair<std::string, std::vector<std::byte>>> results;  // what buffers hold then
   // What nobody has written of them: ranges from a byte on, of so many bytes.
