@@ -32,6 +32,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   add_isa(app, exit_code);
   add_layout(app, exit_code);
   add_run(app, exit_code);
+  add_manifest(app, exit_code);
   add_equal(app, exit_code);
   add_explore(app, exit_code);
   add_replay(app, exit_code);

@@ -12,6 +12,7 @@
 #include "tartan/version.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/cuda_tools.h"
 #include "tools/rules.h"
 #include "tools/terminal.h"
 
@@ -84,7 +85,9 @@ class Report {
 
 void check_file(const std::string& file, const verify::Options& options, Report& report) {
   try {
-    auto source = read_source(file);
+    auto source = is_cuda_source(file)
+                      ? compile_cuda(file, options.arch ? options.arch->text() : "sm_90a", {})
+                      : read_source(file);
     if (!source) return report.unreadable(file, source.diags());
     report.add(file, verify::check(std::make_shared<const Source>(std::move(*source)), options));
   } catch (const std::bad_alloc&) {
@@ -138,7 +141,8 @@ void add_check(CLI::App& app, int& exit_code) {
                     "no manual documents");
   command->add_flag("--rules", words->rules,
                     "Print every rule with its meaning (docs/diagnostics.md) and exit");
-  command->add_option("FILE", words->files, "PTX files; - reads standard input");
+  command->add_option("FILE", words->files,
+                      "PTX files, or CUDA C++ (.cu, which nvcc compiles); - reads standard input");
   command->footer("Exit codes: 0 legal, 1 an error was reported, 2 usage or I/O");
   command->callback([words, command, &exit_code] { exit_code = check(*words, *command); });
 }

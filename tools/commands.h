@@ -19,6 +19,7 @@ void add_isa(CLI::App& app, int& exit_code);
 void add_print(CLI::App& app, int& exit_code);
 void add_layout(CLI::App& app, int& exit_code);
 void add_run(CLI::App& app, int& exit_code);
+void add_manifest(CLI::App& app, int& exit_code);
 void add_equal(CLI::App& app, int& exit_code);
 void add_explore(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);

@@ -13,12 +13,16 @@
 #include <string_view>
 
 #include "runtime/outcome.h"
+#include "runtime/references.h"
+#include "runtime/results.h"
 #include "runtime/schedules.h"
 #include "runtime/summary.h"
 #include "tartan/runtime/timeline.h"
 #include "tartan/support/source.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
+#include "tools/cuda_tools.h"
+#include "tools/launch_words.h"
 #include "tools/progress.h"
 #include "tools/rules.h"
 #include "tools/terminal.h"
@@ -27,7 +31,8 @@ namespace tartan::tools {
 namespace {
 
 struct RunWords {
-  std::string manifest, device = "auto", hardware, checks = "all", schedules, schedule, timeline;
+  LaunchWords launch;
+  std::string device = "auto", hardware, checks = "all", schedules, schedule, timeline;
   std::uint64_t max_steps = DeviceOptions{}.max_steps, most_schedules = 10'000;
   double timeout = 0;
   bool report = false, json = false, verbose = false, require_expectations = false;
@@ -108,6 +113,29 @@ class Output {
   std::size_t left_out_ = 0;
 };
 
+// What nvcc compiles for: the device's own architecture.
+std::string target_of(const RunWords& words) {
+  if (!is_cuda_source(words.launch.file)) return {};
+  const auto device = Device::open(words.device, {.hardware = words.hardware});
+  return device ? device->arch().text() : std::string();
+}
+
+Outcome run_manifest(const RunWords& words, const Manifest& manifest, bool emulated,
+                     const DeviceOptions& options, const RuleLevels& levels) {
+  if (words.schedules.empty())
+    return run(manifest, emulated ? "emulator" : words.device, options, levels);
+  if (words.schedules == "all")
+    return decide_schedules(manifest, options, words.most_schedules, levels);
+  return run_seeds(manifest, options, seed_count(words.schedules).value_or(1), levels);
+}
+
+// The files and the text that the manifest wants.
+Outcome with_results(const Manifest& manifest, Outcome outcome) {
+  outcome.refused.append(save_results(manifest, outcome));
+  outcome.printed = printed_results(manifest, outcome);
+  return outcome;
+}
+
 Outcome outcome_of(const RunWords& words, const CLI::App& command,
                    const std::shared_ptr<Timeline>& timeline,
                    const std::shared_ptr<detail::Watch>& watch, Output& output) {
@@ -116,7 +144,8 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
     diags.report(
         "usage"_rule, {},
         fmt::format("--hardware {}: expected an architecture such as sm_90", words.hardware));
-  const auto manifest = read_manifest(words.manifest);
+  const std::string target = diags.ok() ? target_of(words) : std::string();
+  auto manifest = read_launch(words.launch, {.target = target});
   if (!manifest) diags.append(manifest.diags());
   // Where nobody asks for a GPU, a timeline is the emulator's, and the same everywhere.
   const bool emulated = words.device == "auto" && (timeline || wants_emulator(command));
@@ -126,6 +155,7 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
         fmt::format("--schedules {}: expected all, or a number from 1 on", words.schedules));
   auto levels = read_levels(words.levels);
   if (!levels) diags.append(levels.diags());
+  if (diags.ok()) diags.append(expect_references(*manifest));
   if (!diags.ok()) return refused(diags);
   if (words.require_expectations) levels->set("nothing-compared"_rule, Level::Error);
   Progress progress("CTA", watch);
@@ -140,11 +170,7 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
       .progress = [&](std::uint64_t done, std::uint64_t all) { progress.set(done, all); },
       .print = [&](std::string_view text) { output.add(text); },
       .watch = watch};
-  if (words.schedules.empty())
-    return run(*manifest, emulated ? "emulator" : words.device, options, *levels);
-  if (words.schedules == "all")
-    return decide_schedules(*manifest, options, words.most_schedules, *levels);
-  return run_seeds(*manifest, options, seed_count(words.schedules).value_or(1), *levels);
+  return with_results(*manifest, run_manifest(words, *manifest, emulated, options, *levels));
 }
 
 // The exit code: that of the run, unless the file cannot be written.
@@ -156,7 +182,7 @@ int write_timeline(const RunWords& words, const Timeline& timeline, int code) {
   return code;
 }
 
-int run_manifest(const RunWords& words, const CLI::App& command) {
+int run_launch(const RunWords& words, const CLI::App& command) {
   const auto begin = std::chrono::steady_clock::now();
   const auto watch = std::make_shared<detail::Watch>();
   stop_on_interrupt(watch);
@@ -183,11 +209,10 @@ int run_manifest(const RunWords& words, const CLI::App& command) {
 void add_run(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<RunWords>();
   CLI::App* command =
-      app.add_subcommand("run", "Launch PTX as a manifest describes, and compare its results");
-  command
-      ->add_option("MANIFEST", words->manifest,
-                   "The launch and its data (JSON); - reads standard input")
-      ->required();
+      app.add_subcommand("run", "Launch a kernel, and look at its results or compare them");
+  add_launch_options(*command, words->launch,
+                     "PTX, CUDA C++ (.cu, which nvcc compiles), or a manifest: the launch and its "
+                     "data as JSON (docs/manifest.md); - reads standard input");
   command
       ->add_option(
           "--device", words->device,
@@ -247,7 +272,7 @@ void add_run(CLI::App& app, int& exit_code) {
       "is\nwrong or unsupported, 3 the kernel trapped or the emulator found a defect (warnings "
       "leave "
       "the\ncode as it is), 4 --schedules came to no decision");
-  command->callback([words, command, &exit_code] { exit_code = run_manifest(*words, *command); });
+  command->callback([words, command, &exit_code] { exit_code = run_launch(*words, *command); });
 }
 
 }  // namespace tartan::tools

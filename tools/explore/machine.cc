@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Machine code as NVIDIA's tools show it: ptxas assembles, nvdisasm disassembles with the lines.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <regex>
 #include <sstream>
-#include <thread>
 
+#include "tools/cuda_tools.h"
 #include "tools/explore/page.h"
-
-extern char** environ;
 
 namespace tartan::tools::explore {
 namespace {
@@ -25,88 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double patience = 300;  // seconds, for a tool
-
-// CUDA_HOME, else PATH, else where CUDA installs itself.
-std::optional<fs::path> find_tool(const std::string& name) {
-  std::vector<fs::path> folders;
-  const char* const home = std::getenv("CUDA_HOME");
-  if (home && *home) {
-    folders.push_back(fs::path(home) / "bin");
-  } else {
-    const char* const path = std::getenv("PATH");
-    std::istringstream list(path ? path : "");
-    for (std::string folder; std::getline(list, folder, ':');) folders.emplace_back(folder);
-    folders.emplace_back("/usr/local/cuda/bin");
-  }
-  for (const fs::path& folder : folders)
-    if (access((folder / name).c_str(), X_OK) == 0) return folder / name;
-  return std::nullopt;
-}
-
-// A folder for the tools' files, removed with all that is in it.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tartan_explore_XXXXXX").string();
-    if (mkdtemp(name.data())) path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  bool made() const { return !path_.empty(); }
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-// What a program printed on both outputs, and whether it succeeded.
-struct Printed {
-  bool ok = false, late = false;
-  std::string text;
-};
-
-// Waits for a program that has so many seconds; ends it then.
-std::optional<int> status_of(pid_t child, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  auto pause = std::chrono::milliseconds(1);
-  int status = 0;
-  while (waitpid(child, &status, WNOHANG) == 0) {
-    if (Clock::now() >= end) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return std::nullopt;
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(2 * pause, std::chrono::milliseconds(50));
-  }
-  return status;
-}
-
-Printed output_of(std::vector<std::string> words, const fs::path& log, double seconds) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t child = 0;
-  const int failed =
-      posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed) return {};
-  const auto status = status_of(child, seconds);
-  if (!status) return {.late = true};
-  const auto text = read_source(log.string());
-  return {.ok = text && WIFEXITED(*status) && WEXITSTATUS(*status) == 0,
-          .text = text ? std::string(text->text()) : std::string()};
-}
 
 // The first complaint, without the names of our temporary files: "Unexpected instruction types".
 std::string complaint(const Printed& printed) {
@@ -200,7 +108,7 @@ Json machine_part(const Subject& subject, const Json& sources, double seconds) {
   const std::string text(subject.ptx->text());
   static const std::regex of_target(R"(\n\s*\.target\s+(sm_\w+))");
   if (!std::regex_search(text, target, of_target)) return without("the text has no .target");
-  const Folder folder;
+  const TemporaryFolder folder;
   if (!folder.made()) return without("the folder of temporary files cannot be written");
   const fs::path ptx = folder / "kernel.ptx", cubin = folder / "kernel.cubin";
   if (!write_file(ptx.string(), text)) return without("the folder of temporary files is full");
