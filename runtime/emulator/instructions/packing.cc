@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/instructions/wide_registers.h"
 #include "runtime/emulator/machine/lanes.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {

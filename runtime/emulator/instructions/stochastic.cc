@@ -2,11 +2,11 @@
 // Random bits are added to what rounding towards zero leaves out, the first of them to its first
 // bit; a carry steps away from zero.
 #include "runtime/emulator/instructions/stochastic.h"
-#include "runtime/emulator/instructions/table.h"
 
 #include <algorithm>
 #include <bit>
 
+#include "runtime/emulator/instructions/wide_registers.h"
 #include "runtime/emulator/machine/lanes.h"
 
 namespace tartan::inline TARTAN_ABI::emulator {

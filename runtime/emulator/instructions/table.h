@@ -74,27 +74,6 @@ void emit_drop_registers(Decoder& decoder);
 // add.cc, addc, sub.cc, subc, mad.cc, madc.
 void decode_carry(Decoder& decoder);
 
-/// A source of cvt, whose register may be wider than `type`: a slot with what is read of it.
-std::uint32_t narrow_source(Decoder& decoder, std::size_t i, Type type);
-/// The result of cvt, whose register may be wider than `type`.
-class WideResult {
- public:
-  WideResult(Decoder& decoder, Type type);
-  /// After the ops that write `slot`.
-  void widen(Decoder& decoder) const;
-  /// The bits of a register that they write.
-  std::uint64_t mask() const {
-    return bits_ >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits_) - 1;
-  }
-  std::uint32_t slot = 0;
-
- private:
-  Type type_;
-  RegisterRef destination_{};
-  bool widens_ = false;
-  int bits_ = 64;
-};
-
 // cvt.pack; cvt to and from ue8m0x2, if it is one.
 void decode_integer_pack(Decoder& decoder);
 // st.async and red.async that complete transactions of an mbarrier.
