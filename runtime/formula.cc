@@ -13,13 +13,13 @@
 namespace tartan::inline TARTAN_ABI::detail {
 namespace {
 
-struct Function {
+struct NamedFunction {
   std::string_view name;
   std::size_t least, most;  // buffers
   std::string_view needs;   // where nobody knows the buffers' shapes
   std::string_view takes;
 };
-constexpr Function functions[] = {
+constexpr NamedFunction functions[] = {
     {"attention", 3, 3, "dim", " dim scale scale2 causal window heads "},
     {"softmax", 1, 1, "columns", " columns stride "},
     {"layer_norm", 1, 3, "columns", " columns stride eps "},
@@ -144,7 +144,7 @@ class Parser {
   }
   void check_function(const Formula& formula) {
     if (formula.function.empty()) return;
-    for (const Function& row : functions) {
+    for (const NamedFunction& row : functions) {
       if (row.name != formula.function) continue;
       if (formula.arguments.size() < row.least || formula.arguments.size() > row.most)
         error_ = fmt::format("formula: {} takes {} to {} buffers, found {}", row.name, row.least,
@@ -206,7 +206,7 @@ Diags check_formula(const Formula& formula, const std::vector<EqualBuffer>& buff
   for (const std::string& each : formula.arguments) need(each);
   for (const Formula::Term& term : formula.terms)
     for (const Formula::Factor& factor : term.matrices) need(factor.buffer);
-  for (const Function& each : functions)
+  for (const NamedFunction& each : functions)
     if (each.name == formula.function && !each.needs.empty() &&
         !formula.parameters.contains(std::string(each.needs)))
       out.report("usage"_rule, {}, fmt::format("formula: {} requires {}=", each.name, each.needs));

@@ -24,9 +24,9 @@ std::size_t count_of(const Shape& shape) {
       std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>()));
 }
 
-class Evaluation {
+class NumberEvaluation {
  public:
-  Evaluation(const Formula& formula, const Shape& output, const FormulaBuffers& buffers)
+  NumberEvaluation(const Formula& formula, const Shape& output, const FormulaBuffers& buffers)
       : formula_(formula), output_(output), buffers_(buffers), results_(count_of(output)) {}
 
   Result<std::vector<double>> operator()() {
@@ -252,7 +252,7 @@ class Evaluation {
 
 Result<std::vector<double>> formula_numbers(const Formula& formula, const Shape& output,
                                             const FormulaBuffers& buffers) {
-  return Evaluation(formula, output, buffers)();
+  return NumberEvaluation(formula, output, buffers)();
 }
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -107,7 +107,7 @@ void ManifestBuffers::read_start(const Json& param, const std::string& path,
     if (drawn && (file || first))
       report(path + "." + each,
              fmt::format("requires a shape alone, found {}", file ? "a file" : first));
-    if (drawn && buffer.type == Type::none && !find(param, "type"))
+    if (drawn && !file && buffer.type == Type::none && !find(param, "type"))
       report(path + "." + each, fmt::format("requires type, {}", element_types));
     if (!first) first = each;
   }

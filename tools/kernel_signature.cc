@@ -88,19 +88,15 @@ class Uses {
   bool follow(const ptx::Instruction& instruction) {
     const auto operands = module_.operands_of(instruction);
     if (operands.size() < 2 || operands[0].kind != ptx::OperandKind::Name) return false;
-    const std::string_view opcode = instruction.opcode;
-    if (opcode.starts_with("ld.param")) {
-      const auto children = module_.children(operands[1]);
-      if (operands[1].kind != ptx::OperandKind::Address || children.empty()) return false;
-      const auto param = params_.find(children[0].text);
-      return param != params_.end() && add(operands[0].text, {param->second});
-    }
-    constexpr std::string_view passing[] = {"mov.", "cvta.", "add.", "sub.",
-                                            "mad.", "selp.", "cvt."};
-    if (std::ranges::none_of(passing, [&](auto each) { return opcode.starts_with(each); }))
-      return false;
+    const isa::Opcode opcode = module_.spelling(instruction).opcode;
+    if (const auto param = parameter_at(operands[1]); opcode == isa::Opcode::ld)
+      return param && add(operands[0].text, {*param});
+    constexpr isa::Opcode passing[] = {isa::Opcode::mov, isa::Opcode::cvta, isa::Opcode::add,
+                                       isa::Opcode::sub, isa::Opcode::mad,  isa::Opcode::selp,
+                                       isa::Opcode::cvt};
+    if (std::ranges::find(passing, opcode) == std::end(passing)) return false;
     // Of a product and a sum, the sum is the address.
-    const std::size_t first = opcode.starts_with("mad.") ? operands.size() - 1 : 1;
+    const std::size_t first = opcode == isa::Opcode::mad ? operands.size() - 1 : 1;
     bool changed = false;
     for (std::size_t i = first; i < operands.size(); ++i)
       if (const Set* set = of(operands[i])) changed |= add(operands[0].text, Set(*set));
@@ -116,32 +112,42 @@ class Uses {
     return set.size() != before;
   }
 
+  // The parameter whose place in the parameter space is read: [name].
+  std::optional<std::size_t> parameter_at(const ptx::Operand& operand) const {
+    const auto children = module_.children(operand);
+    if (operand.kind != ptx::OperandKind::Address || children.empty()) return std::nullopt;
+    const auto found = params_.find(children[0].text);
+    return found == params_.end() ? std::nullopt : std::optional(found->second);
+  }
+
   void look(const ptx::Instruction& instruction) {
     const auto operands = module_.operands_of(instruction);
-    const std::string_view opcode = instruction.opcode;
+    const isa::Spelling& spelling = module_.spelling(instruction);
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (opcode.starts_with("cvta.to.") && i == 1) use(of(operands[i]), opcode, true);
+      if (spelling.opcode == isa::Opcode::cvta && i == 1)
+        for (const std::size_t param : params_of(operands[i])) all_[param].accessed = true;
       const auto children = module_.children(operands[i]);
-      if (operands[i].kind == ptx::OperandKind::Address && !children.empty() &&
-          !opcode.starts_with("ld.param"))
-        use(of(children[0]), opcode, false);
+      if (operands[i].kind == ptx::OperandKind::Address && !children.empty())
+        for (const std::size_t param : params_of(children[0])) use(all_[param], spelling);
     }
   }
 
-  void use(const Set* params, std::string_view opcode, bool cast) {
-    for (const std::size_t param : params ? *params : Set()) {
-      Use& use = all_[param];
-      use.accessed = true;
-      if (cast) continue;
-      const bool stores = opcode.starts_with("st."), loads = opcode.starts_with("ld");
-      use.written |= !loads;
-      use.read |= !stores;
-      const auto type = parse_type(opcode.substr(opcode.rfind('.') + 1));
-      const bool plain = stores || loads || opcode.starts_with("atom") || opcode.starts_with("red");
-      if (type && plain && element_size(*type) > 0 &&
-          (use.element == Type::none || is_bits(use.element)))
-        use.element = *type;
-    }
+  Set params_of(const ptx::Operand& operand) const {
+    const Set* set = of(operand);
+    return set ? *set : Set();
+  }
+
+  static void use(Use& use, const isa::Spelling& spelling) {
+    const isa::Opcode opcode = spelling.opcode;
+    const bool stores = opcode == isa::Opcode::st;
+    const bool loads = opcode == isa::Opcode::ld || opcode == isa::Opcode::ldu;
+    use.accessed = true;
+    use.written |= !loads;
+    use.read |= !stores;
+    const bool plain = stores || loads || opcode == isa::Opcode::atom || opcode == isa::Opcode::red;
+    if (plain && element_size(spelling.type()) > 0 &&
+        (use.element == Type::none || is_bits(use.element)))
+      use.element = spelling.type();
   }
 
   const ptx::Module& module_;

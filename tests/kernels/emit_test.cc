@@ -32,8 +32,8 @@ void expect_help(const std::string& name, const std::string& got) {
 
 TEST(Command, HelpTexts) {
   std::string program = TARTAN_COMMAND;
-  for (const std::string name : {"", "check", "print", "isa", "layout", "run", "equal", "replay",
-                                 "cache", "explore", "emit", "tune"}) {
+  for (const std::string name : {"", "check", "print", "isa", "layout", "run", "manifest", "equal",
+                                 "replay", "cache", "explore", "emit", "tune"}) {
     Ran out = tartan(name + " --help");
     EXPECT_EQ(out.code, 0);
     for (std::size_t at = out.out.find(program); at != std::string::npos;

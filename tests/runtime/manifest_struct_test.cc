@@ -97,9 +97,9 @@ TEST_F(ManifestStruct, ReportsEveryWrongField) {
           "params[0].fields[1]: expected an object, found 7",
           "params[0].fields[2].at: expected a whole number from 0 to 255, found 256",
           "params[0].fields[3]: expected a tensor_map, an address, or one of u8, s8, u16, s16, "
-          "u32, s32, u64, s64, f32, f64, bytes, found an object with at",
+          "u32, s32, u64, s64, f16, bf16, f32, f64, bytes, found an object with at",
           "params[0].fields[4]: expected a tensor_map, an address, or one of u8, s8, u16, s16, "
-          "u32, s32, u64, s64, f32, f64, bytes, found an object with at, u32, u8",
+          "u32, s32, u64, s64, f16, bf16, f32, f64, bytes, found an object with at, u32, u8",
       }));
   EXPECT_EQ(
       said(R"({"at": 252, "address": "in"}, {"at": 8, "u32": 1}, {"at": 10, "u8": 1})"),

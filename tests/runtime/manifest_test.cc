@@ -77,7 +77,7 @@ TEST_F(ManifestTest, ReportsEveryWrongField) {
       (Texts{
           "gird: unknown field: expected kernel, grid, block, dynamic_shared, cluster, "
           "cooperative, "
-          "programmatic, params, ptx, hardware, buffers, then [manifest]",
+          "programmatic, params, ptx, hardware, buffers, then, reference [manifest]",
           "ptx: expected a text, found 7 [manifest]",
           "kernel: expected a text, found \"\" [manifest]",
           "grid[0]: expected a whole number from 1 to 2147483647, found 0 [manifest]",
@@ -102,7 +102,7 @@ TEST_F(ManifestTest, NotJson) {
     EXPECT_FALSE(complaints(text).empty()) << text;
   EXPECT_EQ(param_complaints(std::string(90, '[') + std::string(90, ']')),
             Texts{"params[0]: expected a buffer, a tensor_map, a struct, an address, or one of "
-                  "u8, s8, u16, s16, u32, s32, u64, s64, f32, f64, bytes, "
+                  "u8, s8, u16, s16, u32, s32, u64, s64, f16, bf16, f32, f64, bytes, "
                   "found an array of 1 [manifest]"});
 }
 
@@ -118,7 +118,7 @@ TEST_F(ManifestTest, WrongScalars) {
       param_complaints(
           R"({"u32": -1}, {"u32": 4294967296}, {"u32": 1.5}, {"u32": "1"}, {"s32": 2147483648},
                                 {"u64": -1}, {"s64": 9223372036854775808}, {"f32": 1e39}, {"f64": null},
-                                {"f16": 1}, {"u32": 1, "s32": 1}, {}, 5, {"u8": 256}, {"s16": -32769},
+                                {"f8": 1}, {"u32": 1, "s32": 1}, {}, 5, {"u8": 256}, {"s16": -32769},
                                 {"bytes": [1, 256]})"),
       (Texts{
           "params[0].u32: expected a whole number from 0 to 4294967295, found -1 [manifest]",
@@ -136,24 +136,24 @@ TEST_F(ManifestTest, WrongScalars) {
           "params[7].f32: expected a number of at most 3.4028235e+38, found 1e+39 [manifest]",
           "params[8].f64: expected a number of at most 1.7976931348623157e+308, found null "
           "[manifest]",
-          "params[9].f16: expected one of buffer, tensor_map, struct, address, u8, s8, u16, s16, "
+          "params[9].f8: expected one of buffer, tensor_map, struct, address, u8, s8, u16, s16, "
           "u32, s32, u64, "
-          "s64, f32, f64, bytes as the "
+          "s64, f16, bf16, f32, f64, bytes as the "
           "field's "
           "name, found 1 [manifest]",
           "params[10]: expected a buffer, a tensor_map, a struct, an address, or one of u8, s8, "
           "u16, s16, u32, s32, u64, "
-          "s64, f32, f64, bytes, "
+          "s64, f16, bf16, f32, f64, bytes, "
           "found an object "
           "with u32, s32 [manifest]",
           "params[11]: expected a buffer, a tensor_map, a struct, an address, or one of u8, s8, "
           "u16, s16, u32, s32, u64, "
-          "s64, f32, f64, bytes, "
+          "s64, f16, bf16, f32, f64, bytes, "
           "found an object "
           "with no fields [manifest]",
           "params[12]: expected a buffer, a tensor_map, a struct, an address, or one of u8, s8, "
           "u16, s16, u32, s32, u64, "
-          "s64, f32, f64, bytes, "
+          "s64, f16, bf16, f32, f64, bytes, "
           "found 5 "
           "[manifest]",
           "params[13].u8: expected a whole number from 0 to 255, found 256 [manifest]",
@@ -177,9 +177,10 @@ TEST_F(ManifestTest, WrongBuffers) {
       (Texts{
           "params[0].buffer: expected a text, found 1 [manifest]",
           "params[0].bytes: expected a whole number from 1 to 68719476736, found 0 [manifest]",
-          "params[1]: expected either file or bytes, found an object with buffer "
+          "params[1]: expected either file or bytes, or a shape, found an object with buffer "
           "[manifest]",
-          "params[2]: expected either file or bytes, found an object with buffer, bytes, "
+          "params[2]: expected either file or bytes, or a shape, found an object with buffer, "
+          "bytes, "
           "file [manifest]",
           "params[3].fill: expected a whole number from 0 to 255, found 256 [manifest]",
           "params[4].bytes: expected a whole number from 1 to 68719476736, found 99999999999999 "
@@ -188,8 +189,8 @@ TEST_F(ManifestTest, WrongBuffers) {
           "params[6].file: cannot read " + at + "none.bin: no such file [file]",
           "params[7].file: cannot read " + at + "empty.bin: the file is empty [file]",
           "params[8].file: cannot read " + at + ".: not a file [file]",
-          "params[9].expct: unknown field: expected buffer, file, part, bytes, fill, "
-          "uninitialized, expect, compare [manifest]",
+          "params[9].expct: unknown field: expected buffer, file, part, bytes, type, shape, fill, "
+          "uninitialized, random, value, expect, compare, save, print [manifest]",
           "params[10].uninitialized: expected true or false, found 1 [manifest]",
           "params[11].uninitialized: requires bytes alone, found fill [manifest]",
           "params[12].uninitialized: requires bytes alone, found a file [manifest]",

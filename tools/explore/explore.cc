@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "compiler/support/counted.h"
+#include "runtime/references.h"
 #include "tools/command_line.h"
 #include "tools/commands.h"
 #include "tools/explore/page.h"
@@ -42,6 +43,7 @@ bool is_manifest(std::string_view text) {
 Result<Subject> of_manifest(const Source& source) {
   auto manifest = parse_manifest(source);
   if (!manifest) return manifest.diags();
+  if (const Diags wrong = expect_references(*manifest); !wrong.ok()) return wrong;
   Subject out{.title = manifest->kernel, .ptx = std::make_shared<const Source>(manifest->ptx)};
   out.decisions = explore::decisions_of_comments(out.ptx->text());
   out.manifest = std::move(*manifest);
