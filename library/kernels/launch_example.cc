@@ -40,7 +40,7 @@ constexpr Size sizes[] = {
     {"sequences", 1},
 };
 
-std::int64_t size_of(std::string_view param) {
+std::int64_t example_size(std::string_view param) {
   const auto found = std::ranges::find(sizes, param, &Size::param);
   return found == std::end(sizes) ? 1 : found->value;
 }
@@ -56,16 +56,16 @@ LaunchExample::LaunchExample(const KernelRegistry& registry, std::string name,
     return;
   }
   const LaunchGrid grid = described.launch_grid(
-      {.of = size_of, .multiprocessors = multiprocessors, .given = {0, 0, 1}});
+      {.of = example_size, .multiprocessors = multiprocessors, .given = {0, 0, 1}});
   grid_ = {grid.x.value_or(1), grid.y.value_or(1), grid.z.value_or(1)};
 }
 
-std::int64_t LaunchExample::scalar(const std::string& param) const { return size_of(param); }
+std::int64_t LaunchExample::scalar(const std::string& param) const { return example_size(param); }
 
 std::int64_t LaunchExample::number(const MapNumber& of) const {
   std::int64_t product = 1;
   for (const int param : of.params)
-    product *= size_of(compiled_.params[static_cast<std::size_t>(param)].name);
+    product *= example_size(compiled_.params[static_cast<std::size_t>(param)].name);
   return of.value * ((product + of.divisor - 1) / of.divisor);
 }
 
@@ -95,7 +95,8 @@ std::int64_t LaunchExample::option(std::string_view name) const {
 // one after the other, which the kernel chooses from, and of work space.
 
 std::int64_t LaunchExample::of_attention_backward(std::string_view buffer) const {
-  const std::int64_t rows = size_of("heads") * size_of("queries");  // whole steps of queries
+  const std::int64_t rows =
+      example_size("heads") * example_size("queries");  // whole steps of queries
   if (buffer == "stats") return 2 * rows;
   if (buffer == "sums") return rows * option("head-dim");
   return buffer == "turns" ? rows + 1 : 0;
@@ -103,9 +104,10 @@ std::int64_t LaunchExample::of_attention_backward(std::string_view buffer) const
 
 std::int64_t LaunchExample::of_decode(std::string_view buffer) const {
   const std::int64_t rows = option("queries") * option("heads-per-kv"), d = option("head-dim"),
-                     heads = size_of("batch") * size_of("kv_heads");
+                     heads = example_size("batch") * example_size("kv_heads");
   if (buffer == "Q" || buffer == "O") return heads * rows * d;
-  if (buffer == "K" || buffer == "V") return heads * size_of("most_pages") * option("page") * d;
+  if (buffer == "K" || buffer == "V")
+    return heads * example_size("most_pages") * option("page") * d;
   if (buffer == "P") return std::int64_t{2} * grid_.x * rows * d;
   return buffer == "L" ? std::int64_t{4} * grid_.x * rows : 0;
 }
@@ -114,17 +116,17 @@ std::int64_t LaunchExample::of_mla_decode(std::string_view buffer) const {
   using kernels::MlaDecode;
   const std::int64_t rows = option("queries") * option("heads"),
                      of_part = std::min<std::int64_t>(rows, 64);
-  if (buffer == "Q") return size_of("batch") * rows * MlaDecode::key;
+  if (buffer == "Q") return example_size("batch") * rows * MlaDecode::key;
   if (buffer == "KV")
-    return size_of("batch") * size_of("most_pages") * option("page") * MlaDecode::key;
-  if (buffer == "O") return size_of("batch") * rows * MlaDecode::latent;
+    return example_size("batch") * example_size("most_pages") * option("page") * MlaDecode::key;
+  if (buffer == "O") return example_size("batch") * rows * MlaDecode::latent;
   if (buffer == "P") return std::int64_t{2} * grid_.x * of_part * MlaDecode::latent;
   return buffer == "L" ? std::int64_t{4} * grid_.x * of_part : 0;
 }
 
 // At most 64 x 64 elements each.
 std::int64_t LaunchExample::of_small_products(std::string_view) const {
-  return size_of("batch") * 64 * 64;
+  return example_size("batch") * 64 * 64;
 }
 
 std::int64_t LaunchExample::beyond_layout(std::string_view buffer) const {
@@ -140,18 +142,18 @@ std::int64_t LaunchExample::beyond_layout(std::string_view buffer) const {
 std::int64_t LaunchExample::of_products(std::string_view buffer) const {
   const auto size = [&](const char* name) {
     const std::int64_t given = option(name);
-    return given ? given : size_of(name);
+    return given ? given : example_size(name);
   };
-  const std::int64_t groups = size_of("groups");
+  const std::int64_t groups = example_size("groups");
   if (buffer == "A" || buffer == "SA") return groups * size("m") * size("k");
   if (buffer == "B" || buffer == "SB") return groups * size("k") * size("n");
   if (buffer == "C") return groups * size("m") * size("n");
-  return buffer == "query_starts" || buffer == "key_starts" ? size_of("sequences") + 1 : 0;
+  return buffer == "query_starts" || buffer == "key_starts" ? example_size("sequences") + 1 : 0;
 }
 
 // A parameter's layout is that of one matrix, of which there may be several.
 std::int64_t LaunchExample::matrices() const {
-  if (name_.starts_with("attention")) return size_of("heads");
+  if (name_.starts_with("attention")) return example_size("heads");
   if (name_ == "mma_probe") return std::int64_t{compiled_.block} * grid_.x;
   return 1;
 }
