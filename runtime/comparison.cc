@@ -67,7 +67,11 @@ bool Comparison::takes(Type type) {
 std::string Comparison::text() const {
   if (is_bits(type)) return "bit for bit";
   if (max_rel == 0 && max_abs == 0) return fmt::format("as {}, exactly", name(type));
-  return fmt::format("as {} within {} relative or {} absolute", name(type), max_rel, max_abs);
+  std::string within;
+  if (max_rel != 0) within = fmt::format("{:.3g} relative", max_rel);
+  if (max_abs != 0)
+    within += fmt::format("{}{:.3g} absolute", within.empty() ? "" : " or ", max_abs);
+  return fmt::format("as {} within {}", name(type), within);
 }
 
 Difference compare(const Comparison& comparison, std::span<const std::byte> expected,

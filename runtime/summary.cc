@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "compiler/support/counted.h"
+#include "compiler/support/demangle.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -52,7 +53,9 @@ std::string text_of(const Expectation& expectation) {
   if (!expectation.ok())
     return fmt::format("{} differs from the reference in {} of {}", buffer,
                        grouped(difference.mismatched), size);
-  if (how == "bit for bit") return fmt::format("{} equals the reference ({})", buffer, size);
+  const Comparison& by = expectation.comparison;
+  if (how == "bit for bit" || (by.max_rel == 0 && by.max_abs == 0))
+    return fmt::format("{} equals the reference ({})", buffer, size);
   return fmt::format("{} agrees with the reference ({}, {})", buffer, size, how);
 }
 
@@ -60,9 +63,9 @@ std::string text_of(const Expectation& expectation) {
 
 std::string summary(const Outcome& outcome, double seconds) {
   if (outcome.device.empty()) return {};
-  std::string out =
-      fmt::format("{}: {}, {}, {:.2f} s, {}", printable(outcome.kernel), device_of(outcome),
-                  grouped(outcome.blocks, "CTA"), seconds, findings_of(outcome));
+  std::string out = fmt::format(
+      "{}: {}, {}, {:.2f} s, {}", printable(detail::demangled_name(outcome.kernel)),
+      device_of(outcome), grouped(outcome.blocks, "CTA"), seconds, findings_of(outcome));
   for (const Expectation& each : outcome.expectations) out += ", " + text_of(each);
   if (!outcome.ended) out += ", not finished";
   else if (outcome.expectations.empty()) out += ", nothing compared";

@@ -251,7 +251,9 @@ std::vector<Shown> shown_of(const Block& block) {
   std::vector<Shown> out;
   for (std::size_t i = 0; i < block.lines.size(); ++i) {
     const std::string& line = block.lines[i];
-    if (line.starts_with("$ ")) out.push_back({line.substr(2), block.line + i + 1, {}});
+    const bool continues = !out.empty() && out.back().command.ends_with('\\');
+    if (continues) out.back().command.back() = ' ', out.back().command += line, ++out.back().first;
+    else if (line.starts_with("$ ")) out.push_back({line.substr(2), block.line + i + 1, {}});
     else if (!out.empty()) out.back().output.push_back(line);
     else ADD_FAILURE() << "a console block begins with a command: " << line;
   }
