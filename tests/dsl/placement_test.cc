@@ -83,6 +83,10 @@ const std::pair<const char*, Join> joins[] = {
     {"continued", [](const Products& x, const WarpTile& p) { return x.second(p, x.a, x.b); }},
     {"sum", [](const Products& x,
                const WarpTile& p) { return x.second(x.second.accumulator(), x.a, x.b) + p; }},
+    {"sum with the later product",  // which is waited for first
+     [](const Products& x, const WarpTile& p) {
+       return p + x.second(x.second.accumulator(), x.a, x.b);
+     }},
     {"row values",
      [](const Products& x, const WarpTile& p) {
        return x.second(x.second.accumulator(), x.a, x.b) * row_sum(p);
@@ -107,7 +111,8 @@ std::vector<double> expected(std::string_view join, const Numbers& a, const Numb
     double sum = 0;
     for (int j = 0; j < cols; ++j) sum += p[static_cast<std::size_t>(i * cols + j)];
     for (int j = 0; j < cols; ++j)
-      out[static_cast<std::size_t>(i * cols + j)] *= join == "continued" || join == "sum" ? 2 : sum;
+      out[static_cast<std::size_t>(i * cols + j)] *=
+          join == "continued" || join.starts_with("sum") ? 2 : sum;
   }
   return out;
 }

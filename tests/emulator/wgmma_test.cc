@@ -424,7 +424,8 @@ TEST(EmulatorWgmma, ProductsThatNobodyWaitsForAreFindings) {
       found_in("setp.lt.u32 q, t, 128;\n" + product + commit + "@q bra A;\n" + wait(0) + "A:\n"),
       "wgmma-wait 2;");
   // Near misses: a wait for all; for several groups at once; in both branches; in a loop; a group
-  // without a product that is left pending.
+  // without a product that is left pending; a second wait, for less than is already done.
+  EXPECT_EQ(found_in(product + commit + product + commit + wait(0) + wait(1)), "");
   EXPECT_EQ(found_in(product + commit + wait(0)), "");
   EXPECT_EQ(found_in(product + commit + product + commit + wait(0)), "");
   EXPECT_EQ(found_in("setp.lt.u32 q, t, 128;\n" + product + commit + "@q bra A;\n" + wait(0) +

@@ -440,7 +440,7 @@ std::optional<std::uint32_t> ThreadClocks::unwaited_product(const Warp& warp) co
 void ThreadClocks::wait_for_products(const Warp& warp, std::uint32_t pending) {
   WarpState& mine = state(warp);
   if (mine.products <= pending) return;
-  mine.products_waited = mine.products - pending;
+  mine.products_waited = std::max(mine.products_waited, mine.products - pending);
   learn_end(warp, all, product_epoch(warp).warp, mine.products_waited);
 }
 
