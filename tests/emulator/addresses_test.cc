@@ -228,7 +228,9 @@ TEST(ExternVariables, OnlySharedArraysWithoutASizeAreDynamic) {
     EXPECT_TRUE(run.findings.empty());
     EXPECT_EQ(run.out[0], 6u);
   }
-  EXPECT_NE(fault(body, ".extern .shared .u32 mine[];\n").find("0 bytes of shared memory"),
+  EXPECT_NE(fault(body, ".extern .shared .u32 mine[];\n")
+                .find("the CTA has 0 bytes of shared memory, none of it dynamic, as mine is: the "
+                      "launch has to state its bytes"),
             std::string::npos);
 }
 

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/support/counted.h"
+#include "compiler/support/demangle.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/machine/places.h"
@@ -146,6 +148,18 @@ std::string cluster_place(Warp& warp, std::uint64_t address) {
                      block.shared_bytes());
 }
 
+// "the CTA has 0 bytes of shared memory", and where the launch left out the dynamic part, that.
+std::string shared_size(const Warp& warp) {
+  const std::uint64_t bytes = warp.block->shared_bytes();
+  std::string text = fmt::format("the CTA has {} bytes of shared memory", bytes);
+  const auto& variables = warp.program->shared_variables;
+  const auto dynamic = std::ranges::find(variables, true, &NamedRange::dynamic);
+  if (dynamic != variables.end() && bytes == warp.program->shared_bytes)
+    text += fmt::format(", none of it dynamic, as {} is: the launch has to state its bytes",
+                        detail::demangled_name(dynamic->name));
+  return text;
+}
+
 std::string shared_place(Warp& warp, Window window, std::uint64_t address) {
   const std::uint64_t place = static_cast<std::uint32_t>(address);
   if (window == Window::cluster) return cluster_place(warp, place);
@@ -153,7 +167,7 @@ std::string shared_place(Warp& warp, Window window, std::uint64_t address) {
   if (rank != 0 && rank <= warp.block->cluster().size() && rank != warp.block->rank() + 1)
     return "it is a cluster address (mapa), which only .shared::cluster and generic accesses "
            "accept";
-  return fmt::format("the CTA has {} bytes of shared memory", warp.block->shared_bytes());
+  return shared_size(warp);
 }
 
 std::string global_place(Warp& warp, std::uint64_t address) {
