@@ -48,13 +48,15 @@ bool is_element(KernelState& state, const Tensor& tensor, const Scalar& row, con
 
 Scalar widened_element(KernelState& state, codegen::Value element) {
   if (element.type != s8 && element.type != u8) return state.scalar(element);
-  return state.scalar(state.f().convert(element, element.type == s8 ? s32 : u32), 1,
-                      element.type == s8 ? ~std::uint64_t{0} : 0xff);
+  const Scalar out = state.scalar(state.f().convert(element, element.type == s8 ? s32 : u32), 1,
+                                  element.type == s8 ? ~std::uint64_t{0} : 0xff);
+  state.widened.insert(HandleParts::value(out).id);
+  return out;
 }
 
-bool takes_low_bits(Type element, Type value) {
-  const TypeSet bytes{s8, u8}, numbers{s32, u32};
-  return bytes.has(element) && numbers.has(value);
+bool takes_low_bits(const KernelState& state, Type element, const Scalar& value) {
+  return TypeSet{s8, u8}.has(element) && state_of(value) &&
+         state.widened.contains(HandleParts::value(value).id);
 }
 
 namespace {
@@ -81,7 +83,7 @@ void write_element(KernelState& state, const Tensor& to, const Scalar& row, cons
   if (!is_element(state, to, row, col) || is_bad(value) ||
       (state_of(value) && !state.owns(value, "the value")))
     return;
-  const bool narrows = takes_low_bits(to.type, value.type());
+  const bool narrows = takes_low_bits(state, to.type, value);
   if (value.type() != Type::none && bits(value.type()) != bits(to.type) && !narrows) {
     state.log.report(
         "scalar-type"_rule,

@@ -84,7 +84,8 @@ Scalar refuse_eight_bits(KernelState& state);
 /// An element that was loaded, as a number: of s8 and u8 as s32 and u32, as Builder::elements()
 /// gives them.
 Scalar widened_element(KernelState& state, codegen::Value element);
-/// Whether a matrix of `element` takes the low bits of a value, which reads have widened.
-bool takes_low_bits(Type element, Type value);
+/// Whether a matrix of `element` takes the low bits of a value: of one that a read has widened, and
+/// no call has changed.
+bool takes_low_bits(const KernelState& state, Type element, const Scalar& value);
 
 }  // namespace tartan::inline TARTAN_ABI::detail

@@ -54,6 +54,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Partial partial;
   Flights flights;
   std::map<int, Place> assignments;  // by C++, of numbers from outside: the last, by body
+  std::set<int> widened;             // values that a read made of an element of s8 or u8
   std::set<int> assignments_told;    // bodies of which check_assigned() has reported one
 
   // -- Ownership of calls and handles.

@@ -169,7 +169,7 @@ void write_neighbours(KernelState& state, const Tensor& to, const Scalar& row, c
   std::vector<Value> out;
   for (const Scalar& each : values) {
     if (detail::is_bad(each) || (detail::state_of(each) && !state.owns(each, "the value"))) return;
-    const bool narrows = detail::takes_low_bits(to.type, each.type());
+    const bool narrows = detail::takes_low_bits(state, to.type, each);
     if (!detail::is_constant(each) && bits(each.type()) != bits(to.type) && !narrows)
       return state.log.report(
           "scalar-type"_rule,

@@ -40,7 +40,7 @@ completes() {
 }
 completes "check" tartan ch
 completes "none memory all" tartan run --checks ""
-completes "--max-steps" tartan run x.json --max
+completes "--max-steps" tartan run x.json --max-s
 completes "sm_90 sm_90a" tartan --color never check --target sm_90
 completes "" tartan check x
 if "$tartan" emit --list >/dev/null 2>&1; then
