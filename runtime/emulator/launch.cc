@@ -289,8 +289,9 @@ Ran run_scheduled(LaunchContext& context, const DeviceOptions& options, const Ar
   }
 }
 
-// As C++ has it.
-std::string shown_name(const Kernel& kernel) { return detail::demangled_name(kernel.name()); }
+std::string extents(Dim3 of) { return fmt::format("{} x {} x {}", of.x, of.y, of.z); }
+
+std::string shown(const Kernel& kernel) { return detail::demangled_name(kernel.name()); }
 
 }  // namespace
 
@@ -304,7 +305,7 @@ Status Kernel::check_cluster(const Launch& launch) const {
              cluster = cluster_of(launch);
   const auto text = [](Dim3 size) { return fmt::format("{} x {} x {}", size.x, size.y, size.z); };
   const auto refuse = [&](std::string why) {
-    return Status("launch-arguments"_rule, fmt::format("kernel {} {}", shown_name(*this), why));
+    return Status("launch-arguments"_rule, fmt::format("kernel {} {}", shown(*this), why));
   };
   if (stated != unstated && required != unstated && stated != required)
     return refuse(fmt::format("requires clusters of {} blocks (.reqnctapercluster), found {}",
@@ -329,11 +330,11 @@ Status Kernel::check_cooperative(const Launch& launch) const {
   const std::uint64_t blocks =
       blocks_of_multiprocessor(each, find_arch(arch), launch.block.count(), shared_bytes(launch));
   if (launch.grid.count() <= blocks * each.count) return Done{};
-  return {"launch-arguments"_rule,
-          fmt::format("cooperative grid of {} blocks too large: {} with its {} multiprocessors "
-                      "holds {} blocks of kernel {} at a time",
-                      launch.grid.count(), arch.text(), each.count, blocks * each.count,
-                      shown_name(*this))};
+  return {
+      "launch-arguments"_rule,
+      fmt::format("cooperative grid of {} blocks too large: {} with its {} multiprocessors "
+                  "holds {} blocks of kernel {} at a time",
+                  launch.grid.count(), arch.text(), each.count, blocks * each.count, shown(*this))};
 }
 
 Result<KernelResources> Kernel::resources() const {
@@ -346,7 +347,7 @@ Result<int> Kernel::blocks_per_sm(std::uint32_t, std::uint32_t) const {
   return {"no-device"_rule,
           fmt::format("the occupancy of kernel {} depends on the registers that a GPU's assembler "
                       "gives it: the emulator has none",
-                      shown_name(*this))};
+                      shown(*this))};
 }
 
 std::uint64_t Kernel::shared_bytes(const Launch& launch) const {
@@ -360,30 +361,27 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   if (Status status = check_cluster(launch); !status) return status;
   if (launch.cooperative)
     if (Status status = check_cooperative(launch); !status) return status;
-  if (const Arch arch = module_->hardware(); launch.programmatic && arch.sm < 90)
+  const Arch arch = module_->hardware();
+  if (launch.programmatic && arch.sm < 90)
     return {"launch-arguments"_rule,
             fmt::format("kernel {}: programmatic dependent launch is unsupported on {}, requires "
                         "sm_90",
-                        shown_name(*this), arch.text())};
-  const Program& program = *program_;
-  const Dim3 wanted = program.required_block;
+                        shown(*this), arch.text())};
+  const Dim3 wanted = program_->required_block;
   if (wanted.x != 0 && wanted != launch.block)
     return {"launch-arguments"_rule,
-            fmt::format(
-                "kernel {} requires blocks of {} x {} x {} threads (.reqntid), found {} x {} x {}",
-                shown_name(*this), wanted.x, wanted.y, wanted.z, launch.block.x, launch.block.y,
-                launch.block.z)};
-  if (program.max_threads != 0 && launch.block.count() > program.max_threads)
+            fmt::format("kernel {} requires blocks of {} threads (.reqntid), found {}",
+                        shown(*this), extents(wanted), extents(launch.block))};
+  if (program_->max_threads != 0 && launch.block.count() > program_->max_threads)
     return {"launch-arguments"_rule,
             fmt::format("kernel {} supports at most {} threads per block (.maxntid), found {}",
-                        shown_name(*this), program.max_threads, launch.block.count())};
-  const Arch arch = module_->hardware();
-  const ArchRow* row = find_arch(arch);
+                        shown(*this), program_->max_threads, launch.block.count())};
   const std::uint64_t bytes = shared_bytes(launch);
-  if (row && bytes > static_cast<std::uint64_t>(row->shared_bytes))
+  if (const ArchRow* row = find_arch(arch);
+      row && bytes > static_cast<std::uint64_t>(row->shared_bytes))
     return {"launch-arguments"_rule,
             fmt::format("kernel {} needs {} bytes of shared memory: a block of {} has at most {}",
-                        shown_name(*this), bytes, arch.text(), row->shared_bytes)};
+                        shown(*this), bytes, arch.text(), row->shared_bytes)};
   return Done{};
 }
 
@@ -431,7 +429,6 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   for (std::size_t i = 0; i < arguments.size(); ++i)
     std::memcpy(context.params.data() + program_->param_offsets[i], arguments[i].data(),
                 arguments[i].size());
-
   context.trial = machine.options.trial.get();
   context.watch = machine.options.watch.get();
   const WatchedLaunch watched(context.watch);
@@ -484,14 +481,14 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
 
 Status Kernel::out_of_memory(const LaunchContext& context) const {
   return {"out-of-memory"_rule,
-          fmt::format("out of host memory: a block of kernel {} needs {} bytes", shown_name(*this),
+          fmt::format("out of host memory: a block of kernel {} needs {} bytes", shown(*this),
                       Block::host_bytes(context))};
 }
 
 Diag Kernel::describe(const Finding& finding) const {
   std::string text = finding.message;
-  text += fmt::format(" (kernel {}, block {},{},{}", shown_name(*this), finding.block.x,
-                      finding.block.y, finding.block.z);
+  text += fmt::format(" (kernel {}, block {},{},{}", shown(*this), finding.block.x, finding.block.y,
+                      finding.block.z);
   if (finding.lane >= 0) text += fmt::format(", thread {}", finding.lane);
   text += finding.source.empty() ? ")" : fmt::format(", {})", finding.source);
   return {.level = finding.level,
