@@ -359,7 +359,8 @@ class Builder {
 
   /// One element of a matrix or tile, without bounds checks: where a tile exceeds its matrix, or an
   /// index may be out of bounds, clamp or predicate it.
-  /// s8 and u8 are read as s32 and u32, as C promotes them; write() stores the low bits.
+  /// s8 and u8 are read as s32 and u32, as C promotes them; write() takes what a read gave, and
+  /// results of it after convert().
   ///   k.when(col < n, [&] { k.write(C, row, col, k.read(bias, 0, col)); });
   Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
