@@ -84,8 +84,9 @@ void report_nothing_compared(Outcome& outcome) {
   outcome.warnings.add({.level = *level,
                         .id = rule.id,
                         .place = {outcome.manifest, 0, 0},
-                        .message = "nothing compared: the run shows only that the kernel ends; "
-                                   "add \"expect\" to a buffer"});
+                        .message =
+                            "nothing compared: the run shows only that the kernel ends; "
+                            "compare by --reference or --expect, or by \"expect\" of a manifest"});
   outcome.unchecked = *level == Level::Error;
 }
 

@@ -98,6 +98,27 @@ class Value {
     return parameter_.kind == Kind::pointer || parameter_.kind == Kind::word;
   }
 
+  // What C++ has as `source`: other kinds of 8 and 16 bits are often passed as words, and the b
+  // types have no kind.
+  static bool fits(Type source, Type given) {
+    if (source == Type::none) return true;
+    if (element_size(source) != element_size(given)) return false;
+    return bits(source) <= 16 || is_bits(given) || info(source).floating == info(given).floating;
+  }
+  bool fits_elements(Type given) const {
+    return parameter_.source_type.empty() || fits(parameter_.element, given);
+  }
+  Diags wrong_elements(Type given) const {
+    return wrong(fmt::format("parameter {}: expected an array of {}, found one of {}{}",
+                             parameter_.text(), tartan::name(parameter_.element),
+                             tartan::name(given), bits_hint(parameter_.element, given)));
+  }
+  static std::string bits_hint(Type source, Type given) {
+    return element_size(source) == element_size(given)
+               ? fmt::format("; b{} takes bits as they are", bits(source))
+               : std::string();
+  }
+
   // ---- Arrays.
 
   Result<Json> array(const std::vector<std::string>& parts) {
@@ -113,6 +134,7 @@ class Value {
           fmt::format("expected {}, such as {}:f32:256x128{}", form, word, valued ? ":0.5" : ""));
     const auto type = element_type(parts[1]);
     if (!type) return wrong(fmt::format("unknown type {}: expected {}", parts[1], element_types));
+    if (!fits_elements(*type)) return wrong_elements(*type);
     const auto shape = extents_of(parts[2]);
     if (!shape) return wrong(fmt::format("expected a shape such as 256x128, found {}", parts[2]));
     Json out{{"buffer", name_}, {"type", tartan::name(*type)}, {"shape", *shape}};
@@ -156,6 +178,7 @@ class Value {
       return Json{{"struct", parameter_.bytes}, {"file", file_name(context_, path)}};
     }
     if (!takes_address()) return mismatch(fmt::format("the file {}", path));
+    if (type && !fits_elements(*type)) return wrong_elements(*type);
     Json out{{"buffer", name_}, {"file", file_name(context_, path)}};
     if (type) out["type"] = tartan::name(*type);
     if (shape) out["shape"] = *shape;
@@ -187,6 +210,11 @@ class Value {
       return wrong(fmt::format("parameter {}: expected {}, found {} of {}", parameter_.text(),
                                detail::counted(parameter_.bytes, "byte"),
                                detail::counted(element_size(type), "byte"), tartan::name(type)));
+    if (const Type source = type_of_source(parameter_.source_type);
+        type != Type::none && !fits(source, type))
+      return wrong(fmt::format("parameter {}: expected a number of {}, found one of {}{}",
+                               parameter_.text(), tartan::name(source), tartan::name(type),
+                               bits_hint(source, type)));
     const bool whole = number.is_number_integer();
     if (type == Type::none) type = type_for(declared, number, whole);
     if (type == Type::none || (!whole && !info(type).floating))

@@ -227,6 +227,15 @@ TEST_F(LaunchCommand, ComparesArgumentsWithParameters) {
   refused(shape + arrays + "--arg n=5000000000",
           "--arg n=5000000000: expected a whole number from -2147483648 to 2147483647, found "
           "5000000000");
+  refused(
+      shape + arrays + "--arg n=f32:5000",
+      "--arg n=f32:5000: parameter param_3: int: expected a number of s32, found one of f32; b32 "
+      "takes bits as they are");
+  refused(shape + "--arg x=random:f64:6 --arg f4.npy --arg zeros:f32:6 --arg 6",
+          "--arg x=random:f64:6: parameter param_0: float const*: expected an array of f32, found "
+          "one of f64 [usage]");
+  refused(shape + "--arg x=f4.npy:s32 --arg f4.npy --arg zeros:f32:6 --arg 6",
+          "expected an array of f32, found one of s32; b32 takes bits as they are");
   refused(shape + arrays + "--arg '#0=6'", "expected an array of f32, found the number 6");
   refused(shape + "--arg '#4=6'", "--arg #4=6: the kernel has 4 parameters, numbered from 0");
   refused(shape + "--arg param_0=f4.npy --arg '#0=f4.npy'",
