@@ -54,6 +54,15 @@ Scalar widened_element(KernelState& state, codegen::Value element) {
   return out;
 }
 
+Scalar one_of(KernelState& state, Scalar result, std::initializer_list<const Scalar*> from) {
+  const bool of_bytes = std::ranges::all_of(from, [&](const Scalar* each) {
+    if (const auto constant = each->constant()) return *constant >= -128 && *constant <= 255;
+    return state.widened.contains(HandleParts::value(*each).id);
+  });
+  if (of_bytes) state.widened.insert(HandleParts::value(result).id);
+  return result;
+}
+
 bool takes_low_bits(const KernelState& state, Type element, const Scalar& value) {
   return TypeSet{s8, u8}.has(element) && state_of(value) &&
          state.widened.contains(HandleParts::value(value).id);

@@ -87,9 +87,10 @@ Scalar select(const ScalarOperand& holds, const ScalarOperand& then,
   }
   Type type = common_type(x, y);
   if (type == Type::none) type = detail::real(x) || detail::real(y) ? f32 : u32;
-  return state->scalar(
+  const Scalar out = state->scalar(
       state->f().select(state->value(condition), state->value(x, type), state->value(y, type)), 1,
       detail::ones(x) | detail::ones(y));
+  return detail::one_of(*state, out, {&x, &y});
 }
 
 Scalar relu(const ScalarOperand& x) { return select({value_of(x) <= 0, x.at}, {0, x.at}, x); }

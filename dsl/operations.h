@@ -84,6 +84,8 @@ Scalar refuse_eight_bits(KernelState& state);
 /// An element that was loaded, as a number: of s8 and u8 as s32 and u32, as Builder::elements()
 /// gives them.
 Scalar widened_element(KernelState& state, codegen::Value element);
+/// `result`, which is one of `from` as it was: what may be written to bytes stays so.
+Scalar one_of(KernelState& state, Scalar result, std::initializer_list<const Scalar*> from);
 /// Whether a matrix of `element` takes the low bits of a value: of one that a read has widened, and
 /// no call has changed.
 bool takes_low_bits(const KernelState& state, Type element, const Scalar& value);

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "dsl/assembly.h"
+#include "dsl/operations.h"
 #include "dsl/scalars.h"
 
 namespace tartan::inline TARTAN_ABI {
@@ -55,7 +56,7 @@ Scalar shuffled(const Scalar& x, const Scalar& by, std::string_view mode, int cl
     return detail::bad_scalar();
   if (detail::is_constant(x)) return x;
   const std::string text = fmt::format("shfl.sync.{}.b32 %0, %1, %2, {}, 0xffffffff;", mode, clamp);
-  return state->scalar(moved(state->f(), state->value(x), [&](Value word) {
+  const Scalar out = state->scalar(moved(state->f(), state->value(x), [&](Value word) {
     // LLVM moves its own shuffles more freely than a statement.
     if (mode == "bfly") return state->f().shuffle_xor(word, static_cast<int>(constant.value_or(0)));
     if (mode == "idx") return state->f().shuffle(word, state->value(by, u32));
@@ -65,6 +66,7 @@ Scalar shuffled(const Scalar& x, const Scalar& by, std::string_view mode, int cl
         detail::assembled(*state, text, {&type, 1}, operands, detail::Effect::any)[0];
     return detail::is_bad(out) ? word : state->f().bitcast(state->value(out), word.type);
   }));
+  return detail::one_of(*state, out, {&x});
 }
 
 Scalar voted(const Scalar& condition, std::string_view mode, Type result, Here at) {
