@@ -52,7 +52,7 @@ class InstructionChecker {
     if (since)
       unsupported(instruction.opcode, spelling.text, *since,
                   removed(*since) ? isa::longer_hint(spelling, context_.target) : "");
-    else if (row->since.last < newest_version) deprecated(instruction, spelling, row->since);
+    else if (stays_on_older_targets(row->since)) deprecated(instruction, spelling, row->since);
     for (const ptx::Operand& operand : context_.module.operands_of(instruction))
       check_special(operand);
     return !since;
@@ -133,16 +133,19 @@ class InstructionChecker {
                       fmt::format("{} requires PTX {}, the module states {}{}", what,
                                   since.ptx.text(), target.ptx.text(), hint));
     } else {
-      const bool some = since.sm > archs[0].arch.sm;
       context_.report(
           "version-support"_rule, at,
           fmt::format("{} was removed after PTX {}{}, the module states {}{}", what,
-                      since.last.text(), some ? fmt::format(" from sm_{} on", since.sm) : "",
+                      since.last.text(),
+                      stays_on_older_targets(since) ? fmt::format(" from sm_{} on", since.sm) : "",
                       target.ptx.text(), hint));
     }
   }
 
-  // Votes and shuffles without .sync.
+  // A form that later versions keep for older targets alone: votes and shuffles without .sync.
+  static bool stays_on_older_targets(const Since& since) {
+    return since.last < newest_version && since.sm > archs[0].arch.sm;
+  }
   void deprecated(const ptx::Instruction& instruction, const Spelling& spelling,
                   const Since& since) {
     context_.report("deprecated-form"_rule, instruction.opcode,

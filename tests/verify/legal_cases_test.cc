@@ -396,6 +396,9 @@ TEST(LegalText, EarlyVersionsLeaveOutModifiers) {
     EXPECT_NE(said("9.0", "sm_75", each), "") << each;
   }
   EXPECT_NE(said("1.3", "sm_13", "rcp.f64 b, b"), "");
+  EXPECT_EQ(findings(headed("sm_30", "3.1") + ".entry k() { .reg .f32 a; mad.f32 a, a, a, a; }",
+                     Level::Warning),
+            "");
   EXPECT_EQ(said("3.1", "sm_30", "mad.f32 a, a, a, a"), "");
   EXPECT_EQ(said("3.1", "sm_30", "mad.ftz.sat.f32 a, a, a, a"), "");
   EXPECT_NE(said("1.3", "sm_13", "mad.ftz.f32 a, a, a, a"), "");
