@@ -322,7 +322,9 @@ struct ApproximateDivide {
 
 Handler division(Decoder& d, const Options& o) {
   if (o.type != Type::f32 && o.type != Type::f64) return nullptr;
-  const bool approximate = d.spelling.has("approx");
+  // div.f32 without either is div.approx: PTX 1.3 and earlier.
+  const bool approximate = d.spelling.has("approx") ||
+                           (o.type == Type::f32 && d.spelling.any("rn rz rm rp full").empty());
   if (approximate || d.spelling.has("full")) d.rest_on(Trust::Documented, approximation_source);
   if (approximate) return o.type == Type::f32 ? single_of<2, ApproximateDivide>(o) : nullptr;
   if (d.spelling.has("full")) return o.type == Type::f32 ? single_of<2, Divide>(o) : nullptr;
