@@ -8,6 +8,7 @@
 
 #include "compiler/support/counted.h"
 #include "compiler/support/demangle.h"
+#include "runtime/element.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -46,17 +47,16 @@ std::string findings_of(const Outcome& outcome) {
 
 std::string text_of(const Expectation& expectation) {
   const Difference& difference = expectation.difference;
-  const std::string how = expectation.comparison.text();
-  const bool bytes = expectation.comparison.type == Type::b8;
+  const Comparison& by = expectation.comparison;
+  const bool bytes = by.type == Type::b8;
   const std::string size = grouped(difference.elements, bytes ? "byte" : "element");
   const std::string buffer = printable(expectation.buffer);
   if (!expectation.ok())
     return fmt::format("{} differs from the reference in {} of {}", buffer,
                        grouped(difference.mismatched), size);
-  const Comparison& by = expectation.comparison;
-  if (how == "bit for bit" || (by.max_rel == 0 && by.max_abs == 0))
+  if (is_bits(by.type) || (by.max_rel == 0 && by.max_abs == 0))
     return fmt::format("{} equals the reference ({})", buffer, size);
-  return fmt::format("{} agrees with the reference ({}, {})", buffer, size, how);
+  return fmt::format("{} agrees with the reference ({}, {})", buffer, size, by.text());
 }
 
 }  // namespace
