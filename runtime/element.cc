@@ -20,7 +20,7 @@ std::uint64_t rounded(double value) {
 
 template <typename T>
 std::optional<std::uint64_t> whole(double value) {
-  // 2^bits is a double, the largest integer of 64 bits is none.
+  // 2^bits is a double, but the largest integer of 64 bits is not.
   constexpr double end = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
   constexpr double begin = static_cast<double>(std::numeric_limits<T>::min());
   if (value != std::floor(value) || value < begin || value >= end) return std::nullopt;

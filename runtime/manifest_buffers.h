@@ -44,7 +44,7 @@ class ManifestBuffers : protected ManifestParams {
   Comparison read_comparison(const Json& compare, const std::string& path, Type type);
   double tolerance(const Json& compare, const char* key, const std::string& path);
   std::optional<Part> read_part(const Json& part, const std::string& path, std::uint64_t size);
-  /// The array of an .npy file; nothing where the bytes are none, or with a diagnostic.
+  /// The array of an .npy file; nothing where the bytes are no such file, or with a diagnostic.
   std::optional<NpyArray> array_of(const std::vector<std::byte>& bytes, const std::string& file,
                                    const std::string& path);
   std::optional<std::vector<std::byte>> elements_of(NpyArray array, Type type,

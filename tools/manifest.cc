@@ -20,7 +20,7 @@ struct ManifestWords {
   std::string hardware, output = "-";
 };
 
-// Where the PTX is that nvcc makes: beside the manifest.
+// The PTX that nvcc makes, beside the manifest.
 std::string compiled_name(const ManifestWords& words) {
   return fs::path(words.output).replace_extension(".ptx").string();
 }

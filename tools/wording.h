@@ -6,8 +6,8 @@
 
 namespace tartan::tools {
 
-/// "--m 1.5: expected a whole number", for "Could not convert: --m = 1.5". A text that is none of
-/// those that are known comes back as it is.
+/// "--m 1.5: expected a whole number", for "Could not convert: --m = 1.5". Other text comes
+/// back as it is.
 std::string reworded(const std::string& text);
 
 }  // namespace tartan::tools

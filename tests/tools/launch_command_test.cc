@@ -361,7 +361,7 @@ TEST_F(LaunchCommand, SaysWhatIsMissingForCudaSources) {
   const Ran check = test::shell(
       fmt::format("(cd {} && {} {} check k.cu) 2>&1", folder.string(), none, TARTAN_COMMAND));
   expect(check, 2, "which was not found");
-  // A compiler that is none.
+  // A file that is no compiler.
   fs::create_directories(folder / "bin");
   write("bin/nvcc", "#!/bin/sh\necho 'k.cu(1): error: no good'\nexit 1\n");
   fs::permissions(folder / "bin/nvcc", fs::perms::owner_all);

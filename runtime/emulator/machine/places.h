@@ -28,7 +28,7 @@ std::string_view opcode(const Program& program, const ptx::Module& module, std::
 /// "tile+16 (shared memory at 0x10)".
 std::string shared_text(const LaunchContext& context, std::uint64_t address);
 /// "out[4,0]" or "out+64": by the name of its buffer, the parameter that points into it, or the
-/// variable; nothing where there is none.
+/// variable; empty where it lies in no buffer.
 std::string global_name(const LaunchContext& context, std::uint64_t address);
 /// "tile+16", or "tile"; names of C++ as the source has them.
 std::string with_offset(std::string_view name, std::uint64_t offset);
