@@ -484,8 +484,7 @@ class Builder {
     return ptx(text, std::span(results.begin(), results.size()),
                std::span(operands.begin(), operands.size()), at);
   }
-  /// Same with an explicit address operand: the address of an element in any state space.
-  /// `operands` are the other operands.
+  /// Same with an address: of an element in any state space; `operands` are the others.
   ///   k.instruction("wmma.load.c.sync.aligned.row.m16n16k16.global.f32", tile, 0, 0, {64});
   std::vector<Scalar> instruction(std::string_view spelling, const Global& memory,
                                   const Scalar& row, const Scalar& col,
