@@ -2,6 +2,8 @@
 # A layer of the architecture: one folder, one library. The link lines are the order of the layers.
 #
 #   tartan_floor(ptx SOURCES lexer.cc parser.cc DEPENDS isa)   ->  target tartan_ptx
+#
+# HEADERS: what most sources of the folder include; with TARTAN_UNITY they are parsed once.
 
 add_library(tartan_options INTERFACE)
 target_compile_options(tartan_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
@@ -50,7 +52,7 @@ function(tartan_unite target)
 endfunction()
 
 function(tartan_floor name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE;HEADERS" ${ARGN})
   add_library(tartan_${name} STATIC ${ARG_SOURCES})
   set_property(GLOBAL APPEND PROPERTY TARTAN_FLOORS ${name})  # library/ puts them all into libtartan.so
   target_include_directories(tartan_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
@@ -61,6 +63,9 @@ function(tartan_floor name)
   target_link_libraries(tartan_${name} PRIVATE $<BUILD_INTERFACE:tartan_options> $<BUILD_INTERFACE:tartan_watched> ${ARG_PRIVATE})
   if(TARTAN_UNITY)
     tartan_unite(tartan_${name} ${ARG_SOURCES})
+    if(ARG_HEADERS)
+      target_precompile_headers(tartan_${name} PRIVATE ${ARG_HEADERS})
+    endif()
   endif()
   if(TARTAN_SANITIZE AND name MATCHES "^(codegen|dsl|device|runtime)$")  # to compile these takes longer than to run them
     target_compile_options(tartan_${name} PRIVATE -O0)

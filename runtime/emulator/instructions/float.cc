@@ -217,31 +217,46 @@ constexpr Handler flushing_single() {
   else return of_arity<N, Single<F, true, Sat>, float>();
 }
 
+template <int N, typename F, bool Sat>
+Handler single_of(bool ftz) {
+  if (ftz) return flushing_single<N, F, Sat>();
+  return of_arity<N, Single<F, false, Sat>, float>();
+}
 template <int N, typename F>
 Handler single_of(const Options& o) {
-  if (o.ftz) return o.sat ? flushing_single<N, F, true>() : flushing_single<N, F, false>();
-  return o.sat ? of_arity<N, Single<F, false, true>, float>()
-               : of_arity<N, Single<F, false, false>, float>();
+  if (!o.sat) return single_of<N, F, false>(o.ftz);
+  if constexpr (requires { F::takes_sat; }) return single_of<N, F, true>(o.ftz);
+  else return nullptr;
+}
+template <int N, typename F, bool Sat>
+Handler rounded_single_of(bool ftz) {
+  if (ftz) return rounded<flushing_single<N, F, Sat>()>;
+  return rounded<of_arity<N, Single<F, false, Sat>, float>()>;
 }
 template <int N, typename F>
 Handler rounded_single_of(const Options& o) {
-  if (o.ftz)
-    return o.sat ? rounded<flushing_single<N, F, true>()> : rounded<flushing_single<N, F, false>()>;
-  return o.sat ? rounded<of_arity<N, Single<F, false, true>, float>()>
-               : rounded<of_arity<N, Single<F, false, false>, float>()>;
+  if (!o.sat) return rounded_single_of<N, F, false>(o.ftz);
+  if constexpr (requires { F::takes_sat; }) return rounded_single_of<N, F, true>(o.ftz);
+  else return nullptr;
+}
+template <int N, typename H, typename Operation>
+Handler small_of(bool packed) {
+  if (packed) return for_machine<of_arity<N, Pair<Operation, H>, std::uint32_t>()>();
+  return for_machine<of_arity<N, Operation, H>()>();
 }
 template <int N, typename F, typename H, bool Ftz>
 Handler small_of(const Options& o, bool packed) {
-  if (packed) {
-    if (o.relu)
-      return for_machine<of_arity<N, Pair<Small<F, H, Ftz, false, true>, H>, std::uint32_t>()>();
-    if (o.sat)
-      return for_machine<of_arity<N, Pair<Small<F, H, Ftz, true, false>, H>, std::uint32_t>()>();
-    return for_machine<of_arity<N, Pair<Small<F, H, Ftz, false, false>, H>, std::uint32_t>()>();
+  if (o.relu) {
+    if constexpr (requires { F::takes_relu; })
+      return small_of<N, H, Small<F, H, Ftz, false, true>>(packed);
+    else return nullptr;
   }
-  if (o.relu) return for_machine<of_arity<N, Small<F, H, Ftz, false, true>, H>()>();
-  if (o.sat) return for_machine<of_arity<N, Small<F, H, Ftz, true, false>, H>()>();
-  return for_machine<of_arity<N, Small<F, H, Ftz, false, false>, H>()>();
+  if (o.sat) {
+    if constexpr (requires { F::takes_sat; })
+      return small_of<N, H, Small<F, H, Ftz, true, false>>(packed);
+    else return nullptr;
+  }
+  return small_of<N, H, Small<F, H, Ftz, false, false>>(packed);
 }
 template <int N, typename F>
 Handler small_of(const Options& o) {

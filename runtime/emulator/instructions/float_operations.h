@@ -15,7 +15,10 @@
 
 namespace tartan::inline TARTAN_ABI::emulator::floats {
 
+// takes_sat, takes_relu: the instruction may have .sat, .relu. Others are not compiled for it.
+
 struct Add {
+  static constexpr bool takes_sat = true;
   static constexpr HalfOperation on_halves = HalfOperation::add;
   template <typename T>
   static T apply(T a, T b) {
@@ -23,6 +26,7 @@ struct Add {
   }
 };
 struct Subtract {
+  static constexpr bool takes_sat = true;
   static constexpr HalfOperation on_halves = HalfOperation::subtract;
   template <typename T>
   static T apply(T a, T b) {
@@ -30,6 +34,7 @@ struct Subtract {
   }
 };
 struct Multiply {
+  static constexpr bool takes_sat = true;
   static constexpr HalfOperation on_halves = HalfOperation::multiply;
   template <typename T>
   static T apply(T a, T b) {
@@ -52,6 +57,7 @@ struct Divide {
   }
 };
 struct FusedNearest {  // to nearest even
+  static constexpr bool takes_sat = true, takes_relu = true;
   static constexpr HalfOperation on_halves = HalfOperation::fused;
   static float apply(float a, float b, float c) { return fused(a, b, c); }
   static bool is_flushed(float a, float b, float c, Rounding round, bool negative) {
@@ -60,6 +66,7 @@ struct FusedNearest {  // to nearest even
   }
 };
 struct Fused {  // in the host's rounding mode
+  static constexpr bool takes_sat = true;
   template <typename T>
   static T apply(T a, T b, T c) {
     return std::fma(a, b, c);
