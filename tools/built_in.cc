@@ -24,8 +24,9 @@ std::string gpu_hint(const std::string& target) {
 
 // What to compile for: --target, else that of --gpu, else sm_80.
 Result<Gpu> read_gpu(const BuiltInWords& words) {
-  auto target = Target::parse(words.target);
-  if (!target && !words.target.empty())
+  std::optional<Target> target;
+  if (const auto parsed = Target::parse(words.target)) target = *parsed;
+  else if (!words.target.empty())
     return {"usage"_rule, fmt::format("--target {}: unknown target{}{}", words.target,
                                       target_hint(words.target), gpu_hint(words.target))};
   const auto gpu = words.kernels.gpu(target);

@@ -34,7 +34,8 @@ Result<verify::Options> options(const CheckWords& words) {
   if (words.files.empty()) return {"usage"_rule, "check: FILE is required"};
   if (std::ranges::count(words.files, "-") > 1)
     return {"usage"_rule, "check: '-' given twice; standard input can be read only once"};
-  if (!words.target.empty() && !(out.arch = Arch::parse(words.target)))
+  if (const auto arch = Arch::parse(words.target)) out.arch = *arch;
+  else if (!words.target.empty())
     return {"usage"_rule,
             fmt::format("--target {}: unknown target{}", words.target, target_hint(words.target))};
   if (!words.ptx.empty() && !(out.ptx = Version::parse(words.ptx)))

@@ -105,11 +105,15 @@ int isa_command(const IsaWords& words) {
     fmt::print("{}", words.opcodes ? opcode_document() : isa_document());
     return exit_ok;
   }
-  const auto arch = Arch::parse(words.target);
-  if (!words.target.empty() && !arch)
-    return usage_error(
-        fmt::format("--target {}: unknown target{}", words.target, target_hint(words.target)),
-        words.json);
+  std::optional<Arch> arch;
+  if (!words.target.empty()) {
+    const auto parsed = Arch::parse(words.target);
+    if (!parsed)
+      return usage_error(
+          fmt::format("--target {}: unknown target{}", words.target, target_hint(words.target)),
+          words.json);
+    arch = *parsed;
+  }
   if (words.opcodes) {
     if (words.csv || !words.name.empty())
       return usage_error(fmt::format("isa: --opcodes lists all instructions, without {}",

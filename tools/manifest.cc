@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "compiler/isa/target_hint.h"
 #include "tools/commands.h"
 #include "tools/cuda_tools.h"
 #include "tools/launch_words.h"
@@ -28,8 +29,8 @@ std::string compiled_name(const ManifestWords& words) {
 Result<LaunchPlace> place_of(const ManifestWords& words) {
   LaunchPlace out{.hardware = words.hardware, .blanks = true};
   if (!words.hardware.empty() && !Arch::parse(words.hardware))
-    return {"usage"_rule,
-            fmt::format("--hardware {}: expected an architecture such as sm_90", words.hardware)};
+    return {"usage"_rule, fmt::format("--hardware {}: unknown target{}", words.hardware,
+                                      target_hint(words.hardware))};
   if (words.launch.file == "-")
     return {"usage"_rule, "the manifest names its PTX: expected a file, found standard input"};
   const bool compiles = is_cuda_source(words.launch.file);

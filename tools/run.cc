@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/isa/target_hint.h"
 #include "runtime/outcome.h"
 #include "runtime/references.h"
 #include "runtime/results.h"
@@ -141,9 +142,9 @@ Outcome outcome_of(const RunWords& words, const CLI::App& command,
                    const std::shared_ptr<detail::Watch>& watch, Output& output) {
   Diags diags = ignored_options(words, command);
   if (!words.hardware.empty() && !Arch::parse(words.hardware))
-    diags.report(
-        "usage"_rule, {},
-        fmt::format("--hardware {}: expected an architecture such as sm_90", words.hardware));
+    diags.report("usage"_rule, {},
+                 fmt::format("--hardware {}: unknown target{}", words.hardware,
+                             target_hint(words.hardware)));
   const std::string target = diags.ok() ? target_of(words) : std::string();
   auto manifest = read_launch(words.launch, {.target = target});
   if (!manifest) diags.append(manifest.diags());

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "compiler/isa/target_hint.h"
+#include "compiler/isa/target_name.h"
+
 namespace tartan::inline TARTAN_ABI {
 namespace {
 
@@ -34,7 +37,7 @@ std::string Arch::text() const {
   return suffix ? fmt::format("sm_{}{}", sm, suffix) : fmt::format("sm_{}", sm);
 }
 
-std::optional<Arch> Arch::parse(std::string_view text) {
+std::optional<Arch> arch_named(std::string_view text) {
   if (!text.starts_with("sm_")) return std::nullopt;
   text.remove_prefix(3);
   char suffix = 0;
@@ -47,15 +50,20 @@ std::optional<Arch> Arch::parse(std::string_view text) {
   return Arch{*sm, suffix};
 }
 
+Result<Arch> Arch::parse(std::string_view text) {
+  if (const auto arch = arch_named(text)) return *arch;
+  return {"unknown-target"_rule, fmt::format("unknown target {}{}", text, target_hint(text))};
+}
+
 Target Target::of(Arch arch) {
   const ArchRow* row = find_arch(arch);
   const Version first = row ? row->first : newest_version;
   return {arch, std::max(first, Version{7, 8})};
 }
 
-std::optional<Target> Target::parse(std::string_view arch) {
+Result<Target> Target::parse(std::string_view arch) {
   const auto parsed = Arch::parse(arch);
-  if (!parsed) return std::nullopt;
+  if (!parsed) return parsed.diags();
   return of(*parsed);
 }
 

@@ -64,7 +64,7 @@ Version nearest_version(Version version) {
 std::string target_hint(std::string_view text) {
   if (const detail::GpuRow* gpu = detail::gpu_named(text))
     return fmt::format("; the GPU {} has {}", gpu->name, detail::own_arch(*gpu).text());
-  if (const auto same = Arch::parse(fmt::format("sm_{}", number_of(text))))
+  if (const auto same = arch_named(fmt::format("sm_{}", number_of(text))))
     return fmt::format("; the nearest is {}", same->text());
   if (const auto wanted = well_formed(text)) return by_number(*wanted);
   std::vector<std::string> names;

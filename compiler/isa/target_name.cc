@@ -20,7 +20,7 @@ std::optional<TargetName> read_target_name(std::string_view text) {
   const std::string real = text.starts_with(virtual_prefix)
                                ? fmt::format("sm_{}", text.substr(virtual_prefix.size()))
                                : std::string(text);
-  if (const auto arch = Arch::parse(real)) return TargetName{text, *arch, find_arch(*arch)->first};
+  if (const auto arch = arch_named(real)) return TargetName{text, *arch, find_arch(*arch)->first};
   for (const OlderRow& row : older)
     if (real == Arch{row.sm}.text()) return TargetName{text, archs[0].arch, row.first, row.sm};
   return std::nullopt;

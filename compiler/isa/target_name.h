@@ -11,6 +11,9 @@
 
 namespace tartan::inline TARTAN_ABI {
 
+/// "sm_90a" of the table, without a reason why it is not there: Arch::parse() gives one.
+std::optional<Arch> arch_named(std::string_view text);
+
 /// What a word of .target names.
 struct TargetName {
   std::string_view text;

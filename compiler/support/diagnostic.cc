@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <tuple>
 
 #include "compiler/support/messages.h"
@@ -224,6 +225,10 @@ std::string Diags::json() const {
   object["truncated"] = left_out_;
   // Text that is not UTF-8 (a fuzzed file) must not throw: replaces what cannot be encoded.
   return object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void detail::throw_no_value(const Diags& diags) {
+  throw std::logic_error("this Result has no value: " + diags.text());
 }
 
 }  // namespace tartan::inline TARTAN_ABI

@@ -208,8 +208,10 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
                                                     Algebra* algebra) {
   std::optional<Arch> hardware;
   if (!options.hardware.empty()) {
-    hardware = Arch::parse(options.hardware);
-    if (!hardware || !hardware_of(*hardware))
+    const auto parsed = Arch::parse(options.hardware);
+    if (!parsed) return parsed.diags();
+    hardware = *parsed;
+    if (!hardware_of(*hardware))
       return {"unknown-target"_rule,
               fmt::format("the emulator does not support hardware {}: expected sm_70 or later",
                           options.hardware)};

@@ -91,9 +91,17 @@ TEST(Isa, QualifiersInAnyOrder) {
 }
 
 TEST(Isa, TargetNames) {
-  EXPECT_EQ(Arch::parse("sm_90a"), (Arch{90, 'a'}));
+  EXPECT_EQ(*Arch::parse("sm_90a"), (Arch{90, 'a'}));
   for (const char* wrong : {"sm_91", "sm_80a", "sm_", "sm_9 0", "90", "sm_90b", "sm_120aa", ""})
     EXPECT_FALSE(Arch::parse(wrong)) << wrong;
+  EXPECT_EQ(Target::parse("sm90a").diags()[0].message,
+            "unknown target sm90a; the nearest is sm_90a");
+  try {  // a program that does not look
+    (void)*Target::parse("sm90a");
+    FAIL();
+  } catch (const std::logic_error& error) {
+    EXPECT_NE(std::string(error.what()).find("the nearest is sm_90a"), std::string::npos);
+  }
   EXPECT_TRUE((Since{{8, 7}, 120, Reach::Family}.has(Arch{121, 'f'})));
   EXPECT_FALSE((Since{{8, 7}, 120, Reach::Family}.has(Arch{121, 0})));
   EXPECT_FALSE((Since{{8, 0}, 90, Reach::ExactArch}.has(Arch{100, 'a'})));

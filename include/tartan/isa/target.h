@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "tartan/abi.h"
+#include "tartan/support/diagnostic.h"
 
 namespace tartan::inline TARTAN_ABI {
 
@@ -52,7 +53,8 @@ struct Arch {
   char suffix = 0;  // 0, 'a' or 'f'
   constexpr bool operator==(const Arch&) const = default;
   std::string text() const;
-  static std::optional<Arch> parse(std::string_view text);
+  /// "sm_90a". Of a text that names no architecture, what it is near to.
+  static Result<Arch> parse(std::string_view text);
 };
 
 /// A row of the table of architectures.
@@ -98,8 +100,8 @@ struct Target {
   /// least 7.8 (CUDA 11.8), because older drivers reject newer text. Instructions that need a newer
   /// version report it: mma.sync of e4m3 requires 8.4, TMA on sm_90 (without a) 8.0.
   static Target of(Arch arch);
-  /// "sm_90a": as of(). Nothing if there is no such architecture.
-  static std::optional<Target> parse(std::string_view arch);
+  /// "sm_90a": as of(). See Arch::parse().
+  static Result<Target> parse(std::string_view arch);
 
   std::string text() const;  // "sm_90a, PTX 8.0"
   bool operator==(const Target&) const = default;

@@ -131,6 +131,10 @@ class Diags {
 /// Of the JSON that commands write. New fields do not change it.
 inline constexpr int json_schema_version = 1;
 
+namespace detail {
+[[noreturn]] void throw_no_value(const Diags& diags);
+}
+
 /// A value, or the diagnostics of the failure.
 ///
 ///   Result<Device> device = Device::open("cuda");
@@ -145,14 +149,16 @@ class [[nodiscard]] Result {
       : state_(Diags::one(rule, {}, std::move(message))) {}
 
   explicit operator bool() const { return std::holds_alternative<T>(state_); }
-  T& operator*() { return value(); }
-  const T& operator*() const { return std::get<T>(state_); }
-  T* operator->() { return &value(); }
-  const T* operator->() const { return &std::get<T>(state_); }
+  /// The value. Without one, throws std::logic_error with the diagnostics' text.
   T& value() {
-    assert(*this && "Result has no value: look at diags() first");
-    return std::get<T>(state_);
+    if (!*this) detail::throw_no_value(diags());
+    return *std::get_if<T>(&state_);
   }
+  const T& value() const { return const_cast<Result*>(this)->value(); }
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
   const Diags& diags() const {
     assert(!*this && "Result holds a value");
     return std::get<Diags>(state_);

@@ -9,7 +9,7 @@ int main() {
     std::puts("the header and the library are of different versions");
     return 1;
   }
-  if (tartan::Target::parse("sm_90a") != tartan::Target({90, 'a'}, {8, 0})) {
+  if (*tartan::Target::parse("sm_90a") != tartan::Target({90, 'a'}, {8, 0})) {
     std::puts("sm_90a is not what it should be");
     return 1;
   }
