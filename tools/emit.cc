@@ -88,7 +88,7 @@ int emit(const EmitWords& words, const CLI::App& command) {
     return usage_error(problem);
   const auto compiled = compile(words, *described);
   if (!compiled) return fail(exit_failed, compiled.diags());
-  complain(compiled->warnings.text());
+  complain(described->warnings.text() + compiled->warnings.text());
   if (words.explain) complain(explain(compiled->choices));
   if (!to_file(words)) {
     fmt::print("{}", compiled->ptx);

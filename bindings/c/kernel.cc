@@ -7,7 +7,6 @@
 
 #include "bindings/c/cache.h"
 #include "bindings/c/times.h"
-#include "compiler/isa/target_hint.h"
 #include "compiler/support/messages.h"
 #include "compiler/support/nearest.h"
 #include "tartan/support/source.h"
@@ -20,9 +19,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Result<Arch> arch_of(const char* function, const char* target) {
-  if (const auto arch = Arch::parse(target)) return *arch;
-  return {"usage"_rule,
-          fmt::format("{}: unknown target {}{}", function, target, target_hint(target))};
+  const auto arch = Arch::parse(target);
+  if (arch) return *arch;
+  return {"usage"_rule, fmt::format("{}: {}", function, arch.diags()[0].message)};
 }
 
 #ifdef TARTAN_LLVM
@@ -79,7 +78,7 @@ Json list_of(const KernelRegistry& registry) {
   return out;
 }
 
-Json info_of(const Compiled& compiled, const StepTimes& times) {
+Json info_of(const Compiled& compiled, Diags warnings, const StepTimes& times) {
   Json parameters = Json::array();
   for (const CompiledParam& each : compiled.params)
     parameters.push_back({{"name", each.name},
@@ -89,6 +88,7 @@ Json info_of(const Compiled& compiled, const StepTimes& times) {
                           {"reads", each.reads},
                           {"writes", each.writes},
                           {"multiple_of", each.multiple_of}});
+  warnings.append(compiled.warnings);
   return {{"name", compiled.name},
           {"target", compiled.target.arch.text()},
           {"ptx_version", compiled.target.ptx.text()},
@@ -96,7 +96,7 @@ Json info_of(const Compiled& compiled, const StepTimes& times) {
           {"dynamic_shared", compiled.dynamic_shared},
           {"cluster", compiled.cluster},
           {"parameters", std::move(parameters)},
-          {"warnings", Json::parse(compiled.warnings.json())["diagnostics"]},
+          {"warnings", Json::parse(warnings.json())["diagnostics"]},
           {"microseconds", c::to_json(times)}};
 }
 
@@ -130,7 +130,8 @@ Result<std::shared_ptr<const tartan_kernel::State>> compiled_kernel(const char* 
   }();
   if (!compiled) return about_kernel(name, compiled.diags());
   return std::make_shared<const tartan_kernel::State>(
-      *compiled, *described, dumped(info_of(*compiled, times)), explain_json(compiled->choices));
+      *compiled, *described, dumped(info_of(*compiled, described->warnings, times)),
+      explain_json(compiled->choices));
 }
 
 }  // namespace

@@ -48,10 +48,11 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                   if (!read) return read.diags();
                   const auto full = completed(*words, *read, request);
                   if (!full) return full.diags();
-                  const Gemm gemm = *full;
+                  const Gemm gemm = full->gemm;
                   return Described{
                       kernels::gemm(gemm), grid_of(gemm, request.gpu.multiprocessors()),
-                      [=](const LaunchSizes& sizes) { return launch_grid(gemm, sizes); }};
+                      [=](const LaunchSizes& sizes) { return launch_grid(gemm, sizes); },
+                      full->warnings};
                 }});
   // It takes the options that determine tiles and types.
   registry.add({"gemm_sum", "reduction of the partial sums of a split-K or stream-K gemm",
@@ -60,10 +61,11 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                   if (!read) return read.diags();
                   const auto full = completed(*words, *read, request);
                   if (!full) return full.diags();
-                  const Gemm gemm = *full;
+                  const Gemm gemm = full->gemm;
                   return Described{
                       .kernel = kernels::gemm_sum(gemm),
-                      .grid_of = [=](const LaunchSizes& sizes) { return sum_grid(gemm, sizes); }};
+                      .grid_of = [=](const LaunchSizes& sizes) { return sum_grid(gemm, sizes); },
+                      .warnings = full->warnings};
                 }});
   std::erase(options, "a-major");
   for (const char* option : {"bit-op", "products", "swap", "direct", "tuning", "workspace", "gpu",

@@ -209,14 +209,20 @@ Diags workspace_errors(const ProductWords& words, const Gemm& options, const Req
 
 }  // namespace
 
-Result<Gemm> completed(const ProductWords& words, const Gemm& read, const Request& request) {
+Result<Completed> completed(const ProductWords& words, const Gemm& read, const Request& request) {
   if (!words.tuning.empty() && !words.tile.empty())
     return {"usage"_rule, "--tuning: not together with --tile, which it would replace"};
   Gemm out = read;
+  Diags warnings;
   if (words.tile.empty()) {
     const Given<Gemm> given(gemm_settings, read, request);
     const auto found = measured(words, read, given, request);
     if (!found) return found.diags();
+    if (!*found && !words.tuning.empty())
+      warnings.report("tuning-entry"_rule, {},
+                      fmt::format("--tuning {}: it has no entry for this product on {}; the "
+                                  "configuration is the model's choice",
+                                  words.tuning, request.gpu.target().text()));
     const auto best =
         *found ? *found
                : detail::tuned_with(read, request.gpu, words.workspace,
@@ -227,7 +233,7 @@ Result<Gemm> completed(const ProductWords& words, const Gemm& read, const Reques
   }
   const Diags wrong = workspace_errors(words, out, request);
   if (!wrong.ok()) return wrong;
-  return out;
+  return Completed{out, warnings};
 }
 
 Result<ScaledGemm> chosen(const ScaledGemm& read, const Request& request) {

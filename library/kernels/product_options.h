@@ -48,9 +48,14 @@ inline int size_of(const LaunchSizes& sizes, std::string_view param, int constan
 /// The options, or all errors in the text and in the options themselves.
 Result<kernels::Gemm> read_gemm(const ProductWords& words);
 /// For gemm and gemm_sum: settings that are not given become the fastest, as a file of tune() says
-/// if it has the product, else as kernels::tuned() does. What is given holds, or is an error.
-Result<kernels::Gemm> completed(const ProductWords& words, const kernels::Gemm& read,
-                                const Request& request);
+/// if it has the product, else as kernels::tuned() does, with a warning. What is given holds, or is
+/// an error.
+struct Completed {
+  kernels::Gemm gemm;
+  Diags warnings;
+};
+Result<Completed> completed(const ProductWords& words, const kernels::Gemm& read,
+                            const Request& request);
 /// The same for block_scaled, which has its own options.
 Result<kernels::BlockScaled> read_block_scaled(const ProductWords& words);
 /// The same for scaled_gemm. Without a tile, the fastest that has what is given: see

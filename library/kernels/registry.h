@@ -50,6 +50,7 @@ struct Described {
   Kernel kernel;
   std::optional<Dim3> grid = {};  // of a launch, if the options determine it
   std::function<LaunchGrid(const LaunchSizes&)> grid_of = {};  // otherwise
+  Diags warnings = {};  // of the options
 
   LaunchGrid launch_grid(const LaunchSizes& sizes) const {
     if (grid_of) return grid_of(sizes);

@@ -91,7 +91,9 @@ ProductWords words_of(const Problem& of) {
 Result<Gemm> choose(const ProductWords& words, const Gpu& gpu, std::vector<std::string> given) {
   const auto read = builtins::read_gemm(words);
   if (!read) return read.diags();
-  return builtins::completed(words, *read, Request{gpu, std::move(given)});
+  const auto full = builtins::completed(words, *read, Request{gpu, std::move(given)});
+  if (!full) return full.diags();
+  return full->gemm;
 }
 
 std::vector<Gpu> gpus() {

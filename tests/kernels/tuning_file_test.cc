@@ -207,6 +207,12 @@ TEST_F(TuningFile, EmissionTakesItWhenItIsTold) {
   EXPECT_EQ(by_file.out,
             tartan(words + " --tile 16x64x128 --warps 1x4 --stages 2 --producers 4").out);
   EXPECT_EQ(tartan(words + " --n 4096 --tuning " + path_).code, 2);  // --n twice
+  const auto other = tartan("emit gemm --target sm_90a --type f16 --m 16 --n 8192 --k 8192 -o " +
+                            path_ + ".ptx --tuning " + path_);
+  EXPECT_EQ(other.code, 0);
+  EXPECT_EQ(other.out, "warning: --tuning " + path_ +
+                           ": it has no entry for this product on sm_90a, PTX 8.0; the "
+                           "configuration is the model's choice [tuning-entry]\n");
   const auto both = tartan(words + " --tile 64x64 --tuning " + path_);
   EXPECT_EQ(both.code, 2);
   EXPECT_NE(both.out.find("--tuning: not together with --tile"), std::string::npos) << both.out;

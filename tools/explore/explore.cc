@@ -83,6 +83,7 @@ Result<Manifest> launch_of(const Compiled& compiled, const builtins::LaunchExamp
 Result<Subject> of_kernel(const ExploreWords& words, const CLI::App& command, int& code) {
   const auto described = describe(words, command);
   if (!described) return described.diags();
+  complain(described->warnings.text());
   const auto compiled = compile(words, *described);
   if (!compiled) {
     code = exit_failed;

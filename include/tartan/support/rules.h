@@ -158,6 +158,7 @@ inline constexpr Rule rules[] = {
     {"undecided", Level::Error, "`tartan equal` or `tartan run --schedules` cannot decide. The message names what stood in the way, and where."},
     {"usage", Level::Error, "Invalid command-line arguments. The message names the argument."},
     {"out-of-memory", Level::Error, "Out of host memory or threads: use smaller buffers or a smaller launch."},
+    {"tuning-entry", Level::Warning, "The tuning file has no entry for this product on this target: the model chooses the configuration instead, as without the file."},
     {"nothing-compared", Level::Warning, "`tartan run` compared no buffer: the manifest states no \"expect\". --require-expectations makes it exit 1."},
 };
 // clang-format on
