@@ -12,6 +12,9 @@
 
 #include "compiler/support/counted.h"
 #include "library/call_checks.h"
+#include "runtime/buffer_name.h"
+#include "runtime/device_access.h"
+#include "runtime/engine.h"
 
 namespace tartan::inline TARTAN_ABI {
 namespace {
@@ -179,7 +182,30 @@ class Run {
       arguments_.add(*buffer);
       buffers_[i] = *buffer;
     }
+    name_buffers();
     return Done{};
+  }
+
+  // For findings: "C[4,0]" where rows are contiguous and without a gap, else "C[256]".
+  void name_buffers() {
+    for (std::size_t i = 0; i < matched_.size(); ++i) {
+      const HostMatrix* given = matrix(i);
+      if (!given) continue;
+      detail::BufferName name{.name = param(i).name,
+                              .type = bits(param(i).type) % 8 == 0 ? param(i).type : Type::none,
+                              .bytes = given->from.size()};
+      if (const auto& span = param(i).span) {
+        const std::int64_t cols = number(span->cols);
+        if (number(span->col_stride) == 1 && number(span->row_stride) == cols)
+          name.shape = {static_cast<std::uint64_t>(number(span->rows)),
+                        static_cast<std::uint64_t>(cols)};
+      }
+      detail::DeviceAccess::engine(device_).set_name(buffers_[i].address(), std::move(name));
+    }
+  }
+
+  std::int64_t number(const MapNumber& x) const {
+    return detail::computed(compiled_, arguments_, x);
   }
 
   Status execute(Dim3 grid) {
@@ -228,9 +254,6 @@ class Run {
   std::string place_of(std::size_t i, std::int64_t element) const {
     const auto& span = param(i).span;
     if (!span) return {};
-    const auto number = [&](const MapNumber& x) {
-      return detail::computed(compiled_, arguments_, x);
-    };
     const std::int64_t down = number(span->row_stride), across = number(span->col_stride);
     if (std::min(down, across) != 1 || down == across) return {};
     const std::int64_t line = std::max(down, across), first = element / line,

@@ -173,6 +173,20 @@ TEST(Run, FindingsAreErrors) {
   EXPECT_EQ(value[0], 5u);
 }
 
+TEST(Run, FindingsNameTheElement) {
+  if (test::on_gpu()) GTEST_SKIP() << "a GPU has no findings";
+  const Kernel races = kernel("races", {.block = 64}, [](Builder& k) {
+    auto n = k.param("n", s32);
+    auto table = k.global("table", u32, row_major(n, 8));
+    k.write(table, 2, k.thread() % 8, k.thread());
+  });
+  Device device = checked("sm_80");
+  std::vector<std::uint32_t> values(32);
+  const std::string text = complaint(run(device, races, {1}, 4, out(values)));
+  EXPECT_NE(text.find("table[2,"), std::string::npos) << text;
+  EXPECT_NE(text.find("(warp_sync())"), std::string::npos) << text;
+}
+
 TEST(Run, TileCountsItsBlocks) {
   EXPECT_EQ(tile.blocks(0, 64), 0u);
   EXPECT_EQ(tile.blocks(1, 1), 1u);

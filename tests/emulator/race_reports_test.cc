@@ -19,7 +19,7 @@ TEST(RaceReports, BothAccessesAreNamed) {
       fmt::format("race: tile+128 (shared memory at 0x80) is read by ld.shared.u32 on line {} "
                   "(sum.cu:18) by thread 0 (warp 0, lane 0) and written by st.shared.u32 on "
                   "line {} (sum.cu:17) by thread 32 (warp 1, lane 0); nothing orders the two: "
-                  "insert bar.sync in between (63 more such pairs of accesses)",
+                  "insert bar.sync (__syncthreads()) in between (63 more such pairs of accesses)",
                   line_of(body, "ld.shared", file), line_of(body, "st.shared", file)));
   EXPECT_EQ(finding.line, line_of(body, "st.shared", file));
   EXPECT_EQ(finding.source, "sum.cu:17");
@@ -63,6 +63,40 @@ TEST(RaceReports, CodeOfNoLineIsOnTheLineBefore) {
       two_warps, file);
   ASSERT_EQ(run.findings.size(), 1u);
   EXPECT_EQ(run.findings[0].source, "sum.cu:17");
+}
+
+// The last line is that of the kernel, through calls of calls; the first is the code's own.
+TEST(RaceReports, InlinedCodeNamesTheCallInTheKernel) {
+  const std::string files = ".file 1 \"sum.cu\"\n.file 2 \"head.cuh\"\n" + shared;
+  const std::string begin = words(32, 64) + ".loc 1 17 0\n" + mine + ".loc 1 18 0\n",
+                    outer = ".loc 2 5 3, function_name $L0, inlined_at 1 18 0\n",
+                    inner = ".loc 2 9 1, function_name $L1, inlined_at 2 5 3\n";
+  const KernelRun once = watched(begin + outer + theirs + keep, two_warps, files);
+  ASSERT_EQ(once.findings.size(), 1u);
+  EXPECT_NE(once.findings[0].message.find("(head.cuh:5, called on sum.cu:18)"), std::string::npos)
+      << once.findings[0].message;
+  const KernelRun twice = watched(begin + outer + inner + theirs + keep, two_warps, files);
+  ASSERT_EQ(twice.findings.size(), 1u);
+  EXPECT_NE(twice.findings[0].message.find("(head.cuh:9, called on sum.cu:18)"), std::string::npos)
+      << twice.findings[0].message;
+}
+
+// A barrier stands between the two lines, so "in between" would not help.
+TEST(RaceReports, AccessesOfTwoPassesAreToldApart) {
+  const auto loop = [](const std::string& middle, const std::string& end) {
+    return words(32, 64) + "mov.u32 r7, 0;\nAGAIN:\n" + mine + middle + theirs + keep + end +
+           "add.u32 r7, r7, 1;\nsetp.lt.u32 q, r7, 3;\n@q bra AGAIN;\n";
+  };
+  const std::string barrier = "bar.sync 0;\n";
+  const std::string of_passes = message(loop(barrier, ""), two_warps);
+  EXPECT_NE(of_passes.find("a barrier stands between the two lines, but no barrier between one "
+                           "pass of their loop and the next: insert bar.sync at the end of its "
+                           "body"),
+            std::string::npos)
+      << of_passes;
+  EXPECT_EQ(message(loop(barrier, barrier), two_warps), "");
+  const std::string of_one = message(loop("", ""), two_warps);
+  EXPECT_NE(of_one.find("insert bar.sync in between"), std::string::npos) << of_one;
 }
 
 TEST(RaceReports, GlobalMemoryIsNamedByTheParameter) {

@@ -378,7 +378,7 @@ TEST(GemmCluster, MistakesAreFound) {
          "the copy may still be under way");
   // No wait for the initialization of the other block's barriers.
   expect(without_barrier(ptx, 0), "mbarrier",
-         "barrier.cluster.arrive and barrier.cluster.wait in between");
+         "barrier.cluster.arrive and barrier.cluster.wait (cluster_barrier()) in between");
   // A block exits while the other may still arrive at its barriers: its producer does not wait for
   // the last releases.
   std::string hasty = without_barrier(ptx, ptx.rfind("barrier.cluster.arrive.relaxed;"));

@@ -25,6 +25,9 @@ std::string_view opcode(const LaunchContext& context, std::uint32_t pc);
 /// The same two for a kernel of any launch.
 std::string line_text(const Program& program, const ptx::Module& module, std::uint32_t pc);
 std::string_view opcode(const Program& program, const ptx::Module& module, std::uint32_t pc);
+/// "bar.sync (__syncthreads())": an instruction for advice, and how one writes it in the language
+/// of the source, where the module shows which one that is: Tartan's DSL or CUDA C++.
+std::string spoken(const LaunchContext& context, std::string_view instruction);
 /// "tile+16 (shared memory at 0x10)".
 std::string shared_text(const LaunchContext& context, std::uint64_t address);
 /// "out[4,0]" or "out+64": by the name of its buffer, the parameter that points into it, or the

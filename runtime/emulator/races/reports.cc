@@ -9,6 +9,7 @@
 
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/places.h"
+#include "runtime/emulator/races/passes.h"
 #include "runtime/emulator/trial.h"
 #include "runtime/launch_findings.h"
 
@@ -266,14 +267,22 @@ std::string RaceReports::copy_advice(const Race& race, Span span) const {
 }
 
 // What orders two accesses of threads that are as far apart as `span`.
-std::string RaceReports::barrier_advice(Span span) {
+std::string RaceReports::barrier_advice(const Race& race, Span span) const {
   switch (span) {
     case Span::warp:
-      return "nothing orders lanes of a warp but bar.warp.sync: insert one in between";
-    case Span::block: return "nothing orders the two: insert bar.sync in between";
+      return fmt::format("nothing orders lanes of a warp but {}: insert one in between",
+                         spoken(context_, "bar.warp.sync"));
+    case Span::block:
+      if (are_of_two_passes(context_, race.first.pc, race.second.pc))
+        return fmt::format(
+            "a barrier stands between the two lines, but no barrier between one pass of their loop "
+            "and the next: insert {} at the end of its body",
+            spoken(context_, "bar.sync"));
+      return fmt::format("nothing orders the two: insert {} in between",
+                         spoken(context_, "bar.sync"));
     case Span::cluster:
-      return "nothing orders the two: insert barrier.cluster.arrive and barrier.cluster.wait in "
-             "between";
+      return fmt::format("nothing orders the two: insert {} in between",
+                         spoken(context_, "barrier.cluster.arrive and barrier.cluster.wait"));
     case Span::grid:
       return "nothing orders CTAs of a grid but release and acquire at scope .gpu: use atomics, or "
              "another launch";
@@ -321,7 +330,7 @@ std::string RaceReports::advice(const Race& race, Span span) const {
   const bool two_stores = opcode(context_, race.first.pc).starts_with("st.") &&
                           opcode(context_, race.second.pc).starts_with("st.");
   return (two_stores ? "one of the addresses may be wrong; if both are right, " : "") +
-         barrier_advice(span);
+         barrier_advice(race, span);
 }
 
 std::string RaceReports::early_text(const Race& race) const {
@@ -364,8 +373,8 @@ std::string RaceReports::mbarrier_text(const Race& race) const {
   const bool blocks = apart(race);
   const std::string memory = memory_text(race), first = side_text(race.first, blocks),
                     second = side_text(race.second, blocks);
-  const char* const barrier =
-      blocks ? "barrier.cluster.arrive and barrier.cluster.wait" : "bar.sync";
+  const std::string barrier =
+      spoken(context_, blocks ? "barrier.cluster.arrive and barrier.cluster.wait" : "bar.sync");
   if (race.first.actor == Actor::init)
     return fmt::format(
         "use before initialization: the mbarrier {}, set up by {}, is used by {} "
@@ -398,10 +407,9 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
   if (&rule(race) == &"converged-exchange"_rule)
     return fmt::format(
         "lanes of a warp exchange values without bar.warp.sync: {} is {} by {} and {} by {}; they "
-        "move together here, but from sm_70 on nothing keeps them together: insert bar.warp.sync "
-        "in between",
+        "move together here, but from sm_70 on nothing keeps them together: insert {} in between",
         memory, race.first.writes ? "written" : "read", first,
-        race.second.writes ? "written" : "read", second);
+        race.second.writes ? "written" : "read", second, spoken(context_, "bar.warp.sync"));
   if (race.kind == Race::Kind::repeated_init)
     return fmt::format(
         "several lanes set up the mbarrier {} by {} on {}, all with the same count: elect one lane "

@@ -111,7 +111,7 @@ class RaceReports {
   std::string narrow_text(const Race& race) const;
   std::string side_text(const RaceSide& side, bool with_block) const;
   std::string memory_text(const Race& race) const;
-  static std::string barrier_advice(Span span);
+  std::string barrier_advice(const Race& race, Span span) const;
   std::string advice(const Race& race, Span span) const;
   std::string copy_advice(const Race& race, Span span) const;
   std::string group_advice(const Race& race, Span span) const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/matrix/wgmma.h"
 #include "runtime/emulator/races/async_judge.h"
 
@@ -106,9 +107,9 @@ bool ClusterRaces::read_tile(Warp& warp, const TileOperand& operand) {
   if (any || mbarriers_.empty()) return true;
   const std::uint64_t start = operand.address(0, 0);
   warp.fail("unwritten-tile"_rule,
-            fmt::format("{} at shared address 0x{:x} was never written, neither by a copy nor by a "
-                        "store: the wait before this wgmma returned early",
-                        operand.name, start),
+            fmt::format("{}, {}, was never written, neither by a copy nor by a store: the wait "
+                        "before this wgmma returned early, or nothing fills it",
+                        operand.name, shared_text(warp.block->context(), start)),
             0, start);
   return false;
 }
