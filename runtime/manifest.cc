@@ -211,7 +211,7 @@ class Reader : private detail::ManifestBuffers {
     }
   }
 
-  // Each buffer's name is its own.
+  // Each buffer's name is its own, and a scalar's in its launch: formulas have both.
   void check_names(const Manifest& manifest) {
     const auto add = [&](const ManifestBuffer& buffer, const std::string& path) {
       const auto [other, fresh] = paths_.try_emplace(buffer.name, path);
@@ -222,8 +222,17 @@ class Reader : private detail::ManifestBuffers {
     };
     const auto add_params = [&](const std::vector<ManifestParam>& params,
                                 const std::string& within) {
-      for (std::size_t i = 0; i < params.size(); ++i)
-        if (params[i].buffer) add(*params[i].buffer, fmt::format("{}params[{}]", within, i));
+      std::unordered_map<std::string_view, std::size_t> names;
+      for (std::size_t i = 0; i < params.size(); ++i) {
+        const std::string path = fmt::format("{}params[{}]", within, i);
+        if (params[i].buffer) add(*params[i].buffer, path);
+        const std::string& name = params[i].buffer ? params[i].buffer->name : params[i].name;
+        const auto [other, fresh] = names.try_emplace(name, i);
+        if (fresh || name.empty() || (params[i].buffer && params[other->second].buffer)) continue;
+        report(path + (params[i].buffer ? ".buffer" : ".name"),
+               fmt::format("duplicate name: {}params[{}] is also called {}", within, other->second,
+                           name));
+      }
     };
     add_params(manifest.params, "");
     for (std::size_t i = 0; i < manifest.then.size(); ++i)

@@ -198,6 +198,16 @@ TEST_F(ManifestTest, WrongBuffers) {
       }));
 }
 
+// Formulas have them by name.
+TEST_F(ManifestTest, ScalarsOfOneName) {
+  EXPECT_EQ(param_complaints(R"({"buffer": "a", "bytes": 4}, {"name": "n", "u32": 1},
+                                {"name": "n", "u32": 2}, {"name": "a", "u32": 3})"),
+            (Texts{
+                "params[2].name: duplicate name: params[1] is also called n [manifest]",
+                "params[3].name: duplicate name: params[0] is also called a [manifest]",
+            }));
+}
+
 TEST_F(ManifestTest, WrongExpectations) {
   EXPECT_EQ(
       param_complaints(R"({"buffer": "a", "bytes": 4, "expect": "long.bin"},
