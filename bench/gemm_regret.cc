@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what gpu_regret recorded, and prints what the choice of the cost model (dsl/kernels/
-// gemm_cost.h) costs: its time over that of the best configuration, and over the better of cuBLAS
-// and cuBLASLt. With --fit also searches the model's constants. Needs no GPU.
+// Reads what gpu_regret recorded, and prints what the choice of the cost model
+// (kernels/tuner/gemm_cost.h) costs: its time over that of the best configuration, and over the
+// better of cuBLAS and cuBLASLt. With --fit also searches the model's constants. Needs no GPU.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@
 #include <stdexcept>
 
 #include "bench/gpu/gemm_config.h"
-#include "dsl/kernels/gemm_candidates.h"
+#include "kernels/tuner/gemm_candidates.h"
 
 using namespace tartan;
 using detail::GemmConstants;
@@ -83,7 +83,7 @@ double more_memory(const std::string& device, const GpuRow& gpu) {
   const GpuRow* const row = detail::gpu_named(device, gpu.sm);
   if (!row)
     throw std::runtime_error(
-        fmt::format("the recording's GPU {}: expected a name of dsl/kernels/gpus.cc with sm_{}",
+        fmt::format("the recording's GPU {}: expected a name of compiler/isa/gpus.cc with sm_{}",
                     device, gpu.sm));
   return row->memory / gpu.memory;
 }

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/gpu/named_options.h"
-#include "tartan/dsl/kernels/attention_backward.h"
+#include "tartan/kernels/attention_backward.h"
 #include "tartan/launch.h"
 
 using namespace tartan;

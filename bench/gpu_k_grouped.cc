@@ -12,7 +12,7 @@
 
 #include "bench/gpu/launch_json.h"
 #include "bench/gpu/named_options.h"
-#include "tartan/dsl/kernels/k_grouped_gemm.h"
+#include "tartan/kernels/k_grouped_gemm.h"
 
 using namespace tartan;
 

@@ -10,7 +10,7 @@
 
 #include "bench/gpu/launch_json.h"
 #include "bench/gpu/named_options.h"
-#include "tartan/dsl/kernels/mixed_gemm.h"
+#include "tartan/kernels/mixed_gemm.h"
 
 using namespace tartan;
 

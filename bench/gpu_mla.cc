@@ -11,7 +11,7 @@
 
 #include "bench/gpu/launch_json.h"
 #include "bench/gpu/named_options.h"
-#include "tartan/dsl/kernels/mla_decode.h"
+#include "tartan/kernels/mla_decode.h"
 
 using namespace tartan;
 

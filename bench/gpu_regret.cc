@@ -11,7 +11,7 @@
 
 #include "bench/gpu/regret_race.h"
 #include "bench/gpu/words.h"
-#include "dsl/kernels/gemm_candidates.h"
+#include "kernels/tuner/gemm_candidates.h"
 
 using namespace tartan;
 

@@ -10,7 +10,7 @@
 
 #include "bench/gpu/launch_json.h"
 #include "bench/gpu/named_options.h"
-#include "tartan/dsl/kernels/small_products.h"
+#include "tartan/kernels/small_products.h"
 
 using namespace tartan;
 

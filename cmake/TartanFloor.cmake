@@ -3,7 +3,9 @@
 #
 #   tartan_floor(ptx SOURCES lexer.cc parser.cc DEPENDS isa)   ->  target tartan_ptx
 #
-# HEADERS: what most sources of the folder include; with TARTAN_UNITY they are parsed once.
+# HEADERS: what most sources of the folder include; with TARTAN_UNITY they are parsed once. UNITED: its
+# folders are small, and are compiled together. APART: each source gives its parts the same names as
+# others do, and is compiled by itself.
 
 add_library(tartan_options INTERFACE)
 target_compile_options(tartan_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers
@@ -37,12 +39,15 @@ endif()
 
 # Compiles the sources of a folder eight at a time: half of a source's compile time is its headers.
 # Apart stay folders whose files give their parts the same names: a table of instructions each.
-function(tartan_unite target)
+# `united`: as if all were in one folder.
+function(tartan_unite target united)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   foreach(source ${ARGN})
     cmake_path(GET source PARENT_PATH folder)
-    if(folder MATCHES "instructions|kernels|signatures")
+    if(folder MATCHES "instructions|signatures")
       continue()
+    elseif(united)
+      set(folder ${target})
     endif()
     string(MAKE_C_IDENTIFIER "in_${folder}" group)
     math(EXPR part "0${count_${group}} / 8")
@@ -52,7 +57,7 @@ function(tartan_unite target)
 endfunction()
 
 function(tartan_floor name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "UNITED;APART" "" "SOURCES;DEPENDS;PRIVATE;HEADERS" ${ARGN})
   add_library(tartan_${name} STATIC ${ARG_SOURCES})
   set_property(GLOBAL APPEND PROPERTY TARTAN_FLOORS ${name})  # library/ puts them all into libtartan.so
   target_include_directories(tartan_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
@@ -62,14 +67,23 @@ function(tartan_floor name)
   endforeach()
   target_link_libraries(tartan_${name} PRIVATE $<BUILD_INTERFACE:tartan_options> $<BUILD_INTERFACE:tartan_watched> ${ARG_PRIVATE})
   if(TARTAN_UNITY)
-    tartan_unite(tartan_${name} ${ARG_SOURCES})
+    if(NOT ARG_APART)
+      tartan_unite(tartan_${name} ${ARG_UNITED} ${ARG_SOURCES})
+    endif()
     if(ARG_HEADERS)
       target_precompile_headers(tartan_${name} PRIVATE ${ARG_HEADERS})
     endif()
   endif()
-  if(TARTAN_SANITIZE AND name MATCHES "^(codegen|dsl|device|runtime)$")  # to compile these takes longer than to run them
+  if(TARTAN_SANITIZE AND name MATCHES "^(codegen|dsl|kernels|device|runtime)$")  # to compile these takes longer than to run them
     target_compile_options(tartan_${name} PRIVATE -O0)
   elseif(TARTAN_SANITIZE)
     target_compile_options(tartan_${name} PRIVATE -O1)
   endif()
+endfunction()
+
+# Lines of the library's own kernels, in messages and in PTX, name the file in Tartan's tree, not on
+# the machine that built it. The second form is that of compilers that are given relative paths.
+function(tartan_map_files target)
+  cmake_path(RELATIVE_PATH PROJECT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_BINARY_DIR} OUTPUT_VARIABLE to_source)
+  target_compile_options(${target} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=tartan/ -fmacro-prefix-map=${to_source}/=tartan/)
 endfunction()

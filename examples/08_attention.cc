@@ -2,7 +2,7 @@
 // Lesson 8: attention, softmax(Q * K^T / sqrt(d)) * V, in one kernel. The scores never leave the
 // registers: accumulators of the first product become, as weights, operand A of the second, since
 // both have the same elements in the same lanes. Each tile of keys is folded into a running maximum
-// and sum. The built-in kernel (tartan/dsl/kernels/attention.h) takes any lengths at run time.
+// and sum. The built-in kernel (tartan/kernels/attention.h) takes any lengths at run time.
 #include <cmath>
 #include <limits>
 #include <numbers>

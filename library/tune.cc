@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "dsl/kernels/gemm_candidates.h"
+#include "kernels/tuner/gemm_candidates.h"
 #include "library/tune_bench.h"
 #include "tartan/version.h"
 

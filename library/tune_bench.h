@@ -10,7 +10,7 @@
 #include <mutex>
 #include <optional>
 
-#include "dsl/kernels/gemm_cost.h"
+#include "kernels/tuner/gemm_cost.h"
 #include "library/tune_search.h"
 #include "tartan/load.h"
 

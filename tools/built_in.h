@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "library/kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace tartan::tools {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "library/kernels/launch_example.h"
+#include "kernels/registry/launch_example.h"
 
 namespace tartan::tools {
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "library/kernels/product_options.h"
+#include "kernels/registry/product_options.h"
 #include "library/tune_search.h"
 #include "tools/built_in.h"
 #include "tools/commands.h"

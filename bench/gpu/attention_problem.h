@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tartan/dsl/kernels/attention.h"
+#include "tartan/kernels/attention.h"
 #include "tartan/runtime/device.h"
 
 namespace gpu {

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/kernels/gemm.h"
 
 namespace gpu {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/kernels/gemm.h"
 #include "tartan/runtime/device.h"
 
 namespace gpu {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "bench/gpu/elements.h"
-#include "tartan/dsl/kernels/sparse.h"
+#include "tartan/kernels/sparse.h"
 
 namespace gpu {
 

@@ -13,7 +13,7 @@
 
 #include "bench/gpu/driver.h"
 #include "bench/gpu/figures.h"
-#include "tartan/dsl/kernels/kernels.h"
+#include "tartan/kernels/kernels.h"
 #include "tartan/runtime/device.h"
 
 namespace gpu {

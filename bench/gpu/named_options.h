@@ -18,7 +18,7 @@
 
 #include "bench/gpu/words.h"
 #include "tartan/dsl/builder.h"
-#include "tartan/dsl/kernels/gpu.h"
+#include "tartan/kernels/gpu.h"
 
 namespace gpu {
 

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <thread>
 
-#include "dsl/kernels/keys.h"
+#include "kernels/common/keys.h"
 
 namespace gpu {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "bench/gpu/words.h"
-#include "dsl/kernels/gemm_candidates.h"
+#include "kernels/tuner/gemm_candidates.h"
 
 namespace gpu {
 

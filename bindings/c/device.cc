@@ -10,7 +10,7 @@
 #include "compiler/support/option.h"
 
 #ifdef TARTAN_LLVM
-#include "tartan/dsl/kernels/gpu.h"
+#include "tartan/kernels/gpu.h"
 #endif
 
 using namespace tartan;

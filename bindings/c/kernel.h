@@ -4,7 +4,7 @@
 
 #include "bindings/c/handles.h"
 #ifdef TARTAN_LLVM
-#include "library/kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 /// Shared by the functions that devices have loaded.
 struct tartan_kernel {

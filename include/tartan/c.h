@@ -85,7 +85,7 @@ tartan_error* tartan_list_kernels(char** json);
  *   {"m": 0, "n": 0, "k": 0, "type": "bf16", "c": "bf16", "epilogue": ["bias", "gelu"]}
  *
  * A size of 0 becomes a parameter of the kernel. Parameters are described in tartan_kernel_info()
- * and in the headers tartan/dsl/kernels/.
+ * and in the headers tartan/kernels/.
  */
 tartan_error* tartan_compile(const char* name, const char* target, const char* options,
                              tartan_kernel** out);

@@ -5,6 +5,7 @@
 //   compiler/ptx/      PTX text to a tree and back
 //   compiler/verify/   whether a module is legal, with diagnostics
 //   dsl/               kernels as C++ functions, compiled to verified PTX
+//   kernels/           the built-in kernels, such as GEMM and attention, and their tuning
 //   runtime/           running PTX on a GPU, or on the built-in emulator
 //
 // A program that needs one of these may include its header alone; paths are the same as in the
@@ -34,9 +35,9 @@
 #include "tartan/version.h"
 #if TARTAN_HAS_LLVM
 #include "tartan/dsl/builder.h"
-#include "tartan/dsl/kernels/kernels.h"
 #include "tartan/dsl/math.h"
 #include "tartan/function.h"
+#include "tartan/kernels/kernels.h"
 #include "tartan/launch.h"
 #include "tartan/load.h"
 #include "tartan/offline.h"

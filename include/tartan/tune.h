@@ -15,7 +15,7 @@
 #include <optional>
 
 #include "tartan/cache.h"
-#include "tartan/dsl/kernels/tuning.h"
+#include "tartan/kernels/tuning.h"
 #include "tartan/runtime/device.h"
 
 namespace tartan::inline TARTAN_ABI::kernels {

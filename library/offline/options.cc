@@ -8,7 +8,7 @@
 
 #include "compiler/isa/target_hint.h"
 #include "compiler/support/nearest.h"
-#include "dsl/names.h"
+#include "dsl/state/names.h"
 
 namespace tartan::inline TARTAN_ABI::offline {
 namespace {

@@ -2,7 +2,7 @@
 // compile() with a cache: the same result, found without LLVM or without describing.
 #include <gtest/gtest.h>
 
-#include <tartan/dsl/kernels/kernels.h>
+#include <tartan/kernels/kernels.h>
 #include <tartan/tartan.h>
 
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "dsl/compile_cache.h"
+#include "dsl/compile/compile_cache.h"
 
 namespace tartan {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dsl/kernels/gemm_order.h"
+#include "kernels/gemm/gemm_order.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#include "dsl/roles.h"
+#include "dsl/roles/roles.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {

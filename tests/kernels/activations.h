@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tartan/dsl/kernels/gemm.h"
+#include "tartan/kernels/gemm.h"
 
 namespace tartan::testing_gemm {
 

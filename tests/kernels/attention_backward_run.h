@@ -3,7 +3,7 @@
 // the expected gradients in double precision, from the same rounded elements.
 #pragma once
 
-#include "tartan/dsl/kernels/attention_backward.h"
+#include "tartan/kernels/attention_backward.h"
 #include "tests/kernels/attention_run.h"
 
 namespace tartan::testing_attention {

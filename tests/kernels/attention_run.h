@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tartan/dsl/kernels/attention.h"
+#include "tartan/kernels/attention.h"
 #include "tests/support/numbers.h"
 
 namespace tartan::testing_attention {

@@ -3,9 +3,9 @@
 // and a split product with its sum.
 #include <gtest/gtest.h>
 
-#include <tartan/dsl/kernels/kernels.h>
+#include <tartan/kernels/kernels.h>
 
-#include "library/kernels/registry.h"
+#include "kernels/registry/registry.h"
 #include "tests/kernels/equal_manifest.h"
 
 namespace tartan {

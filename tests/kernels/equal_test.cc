@@ -2,11 +2,11 @@
 // `tartan equal` on the built-in kernels: the texts for two generations, and formulas.
 #include <gtest/gtest.h>
 
-#include "tartan/dsl/kernels/attention.h"
-#include "tartan/dsl/kernels/gemm.h"
-#include "tartan/dsl/kernels/sparse.h"
-#include "tartan/dsl/kernels/transpose.h"
-#include "tartan/dsl/kernels/wmma_gemm.h"
+#include "tartan/kernels/attention.h"
+#include "tartan/kernels/gemm.h"
+#include "tartan/kernels/sparse.h"
+#include "tartan/kernels/transpose.h"
+#include "tartan/kernels/wmma_gemm.h"
 #include "tests/kernels/equal_manifest.h"
 #include "tests/support/ptx_mutants.h"
 

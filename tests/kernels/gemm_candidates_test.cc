@@ -3,7 +3,7 @@
 // the emulator gives the naive loop's results and, if there is one, a GPU the emulator's bits; few
 // registers spill, as the GPU's assembler or ptxas says. A sample of them; with
 // TARTAN_CANDIDATES=I/N, every N-th from number I on.
-#include "dsl/kernels/gemm_candidates.h"
+#include "kernels/tuner/gemm_candidates.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost model by which tuned() chooses, and what it chooses on sm_90a.
-#include "dsl/kernels/gemm_candidates.h"
+#include "kernels/tuner/gemm_candidates.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {

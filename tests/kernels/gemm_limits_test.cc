@@ -3,10 +3,10 @@
 #include <limits>
 #include <regex>
 
-#include "tartan/dsl/kernels/attention.h"
-#include "tartan/dsl/kernels/block_scaled.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/schedule.h"
+#include "tartan/kernels/attention.h"
+#include "tartan/kernels/block_scaled.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {

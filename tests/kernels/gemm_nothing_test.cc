@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with k = 0 at run time: sums are 0 and the epilogue runs, and neither A nor B is read.
-#include "tartan/dsl/kernels/block_scaled.h"
-#include "tartan/dsl/kernels/sparse.h"
-#include "tartan/dsl/kernels/wmma_gemm.h"
+#include "tartan/kernels/block_scaled.h"
+#include "tartan/kernels/sparse.h"
+#include "tartan/kernels/wmma_gemm.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <random>
 
-#include "tartan/dsl/kernels/sparse.h"
+#include "tartan/kernels/sparse.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a caller gives of a configuration holds in what is chosen around it, or is an error that
 // names the option: of the values that tuned() would choose, of the defaults, and of others.
-#include "library/kernels/given.h"
+#include "kernels/registry/given.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/support/option.h"
-#include "dsl/kernels/gpus.h"
-#include "library/kernels/product_options.h"
-#include "tartan/dsl/kernels/mixed_gemm.h"
-#include "tartan/dsl/kernels/tuning.h"
+#include "kernels/common/gpus.h"
+#include "kernels/registry/product_options.h"
+#include "tartan/kernels/mixed_gemm.h"
+#include "tartan/kernels/tuning.h"
 #include "tests/paths.h"
 #include "tests/support/shell.h"
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "dsl/kernels/gpus.h"
-#include "tartan/dsl/kernels/gemm.h"
-#include "tartan/dsl/kernels/mixed_gemm.h"
-#include "tartan/dsl/kernels/scaled_gemm.h"
+#include "kernels/common/gpus.h"
+#include "tartan/kernels/gemm.h"
+#include "tartan/kernels/mixed_gemm.h"
+#include "tartan/kernels/scaled_gemm.h"
 
 namespace tartan {
 namespace {

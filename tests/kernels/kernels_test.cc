@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "library/kernels/registry.h"
+#include "kernels/registry/registry.h"
 
 namespace tartan {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "tartan/dsl/kernels/mixed_gemm.h"
+#include "tartan/kernels/mixed_gemm.h"
 #include "tests/kernels/two_launches.h"
 #include "tests/support/numbers.h"
 

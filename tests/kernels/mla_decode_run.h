@@ -11,7 +11,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "tartan/dsl/kernels/mla_decode.h"
+#include "tartan/kernels/mla_decode.h"
 #include "tests/kernels/two_launches.h"
 #include "tests/support/numbers.h"
 

@@ -8,7 +8,7 @@
 
 #include <tartan/tartan.h>
 
-#include "tartan/dsl/kernels/small_products.h"
+#include "tartan/kernels/small_products.h"
 #include "tests/kernels/two_launches.h"
 #include "tests/support/numbers.h"
 

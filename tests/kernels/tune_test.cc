@@ -2,7 +2,7 @@
 // The timed search: which candidate wins, by a table of times; and what it measures on a device.
 #include "tartan/tune.h"
 
-#include "dsl/kernels/gemm_candidates.h"
+#include "kernels/tuner/gemm_candidates.h"
 #include "library/tune_bench.h"
 #include "tests/kernels/gemm_finished.h"
 #include "tests/runtime/temporary_cache.h"

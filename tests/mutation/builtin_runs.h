@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "runtime/emulator/schedules/exploration.h"
-#include "tartan/dsl/kernels/kernels.h"
+#include "tartan/kernels/kernels.h"
 #include "tartan/tartan.h"
 #include "tests/mutation/subjects.h"
 

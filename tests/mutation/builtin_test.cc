@@ -11,8 +11,8 @@
 #include <numbers>
 
 #include "examples/lesson.h"
-#include "library/kernels/registry.h"
-#include "tartan/dsl/kernels/kernels.h"
+#include "kernels/registry/registry.h"
+#include "tartan/kernels/kernels.h"
 #include "tartan/tartan.h"
 #include "tests/mutation/builtin_runs.h"
 #include "tests/mutation/soak.h"

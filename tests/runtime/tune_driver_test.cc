@@ -7,8 +7,8 @@
 #include <chrono>
 #include <thread>
 
-#include "dsl/kernels/gemm_candidates.h"
-#include "dsl/kernels/gpus.h"
+#include "kernels/common/gpus.h"
+#include "kernels/tuner/gemm_candidates.h"
 #include "library/tune_bench.h"
 #include "tests/runtime/cuda_double.h"
 #include "tests/runtime/double_cubin.h"

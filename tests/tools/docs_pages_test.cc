@@ -306,8 +306,9 @@ std::string flat(const Words& lines) {
 const std::vector<std::string>& sources(const std::string& language) {
   static std::map<std::string, std::vector<std::string>> all;
   if (!all.empty()) return all[language];
-  for (const std::string folder : {"examples", "tests/bindings", "tests/dsl", "tests/library",
-                                   "include", "compiler", "dsl", "runtime", "library", "tools"})
+  for (const std::string folder :
+       {"examples", "tests/bindings", "tests/dsl", "tests/library", "include", "compiler", "dsl",
+        "kernels", "runtime", "library", "tools"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string name = entry.path().filename(), kind = entry.path().extension();
       if (kind == ".cc" || kind == ".h")

@@ -150,7 +150,7 @@ TEST_F(ExploreCommand, LinksEachLineAsItsLocSays) {
   EXPECT_GT(linked, 200);
   for (const json& source : page["sources"])
     EXPECT_EQ(source["text"],
-              read_file(fs::path(SOURCE_ROOT) / "dsl/kernels" / source["name"].get<std::string>()));
+              read_file(fs::path(SOURCE_ROOT) / source["path"].get<std::string>().substr(7)));
 }
 
 TEST_F(ExploreCommand, HasTheMatricesInSharedMemory) {

@@ -22,8 +22,10 @@ bool is_source(const fs::path& path) {
 }
 
 std::string_view of_built_in_kernel(std::string_view name) {
-  const std::size_t at = name.rfind("dsl/kernels/");
-  return at == std::string_view::npos ? std::string_view() : embedded(name.substr(at));
+  constexpr std::string_view root = "tartan/";  // as TartanFloor.cmake names it
+  const std::size_t at = name.rfind("tartan/kernels/");
+  return at == std::string_view::npos ? std::string_view()
+                                      : embedded(name.substr(at + root.size()));
 }
 
 std::optional<std::string> read(const fs::path& path) {

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes OUTPUT, a C++ source with FILES as texts that embedded() finds by name: the last part of the
-# path, and for those below dsl/ the path from there.
+# path, and for those below kernels/ the path from there.
 #   cmake -DOUTPUT=embedded.cc "-DFILES=a.js;b.css" -P embed.cmake
 set(rows "")
 foreach(path ${FILES})
   file(READ "${path}" text)
   get_filename_component(name "${path}" NAME)
-  if(path MATCHES "/(dsl/kernels/[^/]+)$")
+  if(path MATCHES "/(kernels/[^/]+/[^/]+)$")
     set(name "${CMAKE_MATCH_1}")
   endif()
   string(APPEND rows "    {\"${name}\", R\"tartan_file(${text})tartan_file\"},\n")

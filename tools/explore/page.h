@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 /// A decision that made the text, as `emit --explain` prints it; from a file of PTX, what its
 /// comments keep of that.
 struct Decision {
-  std::string file;  // "../../dsl/kernels/gemm.cc", or the last part of it
+  std::string file;  // "../../kernels/gemm/gemm.cc", or the last part of it
   int line = 0;
   std::string what, taken, reason;
   std::vector<std::string> refused;

@@ -155,7 +155,7 @@ class TiledMma {
   WarpTile operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
                       Here at = Here::current()) const;
   /// Same for a sparse kind: A's kept elements (m x k/2) and their metadata, metadata_tile() words
-  /// (see tartan/dsl/kernels/sparse.h). Threads read the metadata themselves, with wgmma too, whose
+  /// (see tartan/kernels/sparse.h). Threads read the metadata themselves, with wgmma too, whose
   /// warps take the same words as mma.sp.
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
                       Here at = Here::current()) const;

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/layout/shared_memory.h"
+
+#include "dsl/cluster/cluster.h"
+#include "dsl/layout/fragments.h"
+#include "dsl/roles/warpgroups.h"
+#include "dsl/value/indices.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+void check_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages) {
+  if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages))
+    state.log.report("tile-bounds"_rule,
+                     fmt::format("stage index out of bounds: {} has no stage {}, only {}", ring,
+                                 *number, stages));
+  const auto of_pipeline = state.roles.stage_counts.find(HandleParts::value(stage).id);
+  if (of_pipeline != state.roles.stage_counts.end() && !stage.constant() &&
+      of_pipeline->second > stages)
+    state.log.report("tile-bounds"_rule, fmt::format("{} has {} stages, its pipeline {}", ring,
+                                                     stages, of_pipeline->second));
+}
+
+void note_fill(KernelState& state, const Tensor& to) {
+  Memory& memory = state.memories.of(to);
+  memory.ever_written = true;
+  if (memory.written_by_consumers)
+    state.log.report(
+        "unsynchronized-tile"_rule,
+        fmt::format("{} is filled by producers and also written by consumers at {}, without "
+                    "synchronization; use one matrix for each",
+                    to.name, text(*memory.written_by_consumers)));
+  if (memory.filled && memory.filled_by != state.roles.next)
+    state.log.report(
+        "unsynchronized-tile"_rule,
+        fmt::format("{} is also filled by another pipeline, at {}, whose consumers are not "
+                    "waited for; use one ring for each pipeline",
+                    to.name, text(*memory.filled)));
+  memory.filled = memory.written_here = state.log.place(), memory.filled_by = state.roles.next;
+}
+
+void note_write(KernelState& state, const Tensor& to) {
+  Memory& memory = state.memories.of(to);
+  // What producers pass by on their way to the next fill is written by consumers alone.
+  if (!memory.in_shared || state.f().is_muted()) return;
+  if (is_remote(state, to)) {
+    note_remote(state, to);
+    Memory& own = state.memories.owner_of(to);
+    own.ever_written = true, own.written_by_others = state.log.place();
+    if (state.roles.current == Role::consumer) own.written_by_consumers = state.log.place();
+    return;
+  }
+  memory.ever_written = true, memory.written_here = state.log.place();
+  if (state.roles.current == Role::producer) {
+    state.fill.plain = true;
+    return note_fill(state, to);
+  }
+  if (state.roles.current == Role::consumer) memory.written_by_consumers = state.log.place();
+  // A pipeline waits for its own copies.
+  if (!state.fill.asynchronous) memory.written = state.log.place();
+}
+
+void note_read(KernelState& state, const Tensor& from) {
+  Memory& memory = state.memories.of(from);
+  if (!memory.in_shared) return;
+  if (is_remote(state, from)) note_remote(state, from);
+  else require_cluster_barrier(state, from);
+  Memory& own = is_remote(state, from) ? state.memories.owner_of(from) : memory;
+  if (!own.read) own.read = state.log.place(), own.name = from.name;
+}
+
+Diags unwritten(const Memories& memories) {
+  Diags out;
+  for (const Memory& each : memories.all())
+    if (each.read && !each.ever_written)
+      out.add({Level::Warning, "unwritten-tile"_rule.id, *each.read,
+               fmt::format("{} is read, and nothing writes it; copy() a tile to it", each.name)});
+  return out;
+}
+
+bool in_order(KernelState& state, const Tensor& a, const Tensor& b) {
+  if (state.memories.of(a).operand != Operand::b || state.memories.of(b).operand != Operand::a)
+    return true;
+  state.log.report("wrong-role"_rule,
+                   fmt::format("operands swapped: {} was declared by shared_b() and {} by "
+                               "shared_a(); expected A, then B",
+                               a.name, b.name));
+  return false;
+}
+
+bool require_barrier(KernelState& state, const Tensor& from) {
+  note_read(state, from);
+  Memory& memory = state.memories.of(from);
+  state.fill.read_by_threads |= memory.in_shared;
+  if (!memory.written || state.f().is_muted()) return true;
+  state.log.report(
+      "unsynchronized-tile"_rule,
+      fmt::format(
+          "{} was written at {} and is loaded without a barrier; insert a barrier() between them",
+          from.name, text(*memory.written)));
+  memory.written.reset();  // report once
+  return false;
+}
+
+void note_atomic(KernelState& state, const Tensor& tensor) {
+  Memory& memory = state.memories.of(tensor);
+  if (is_remote(state, tensor)) return note_write(state, tensor);
+  if (!memory.read) memory.read = state.log.place(), memory.name = tensor.name;
+  const auto here = memory.written_here;
+  note_write(state, tensor);
+  memory.written.reset(), memory.written_here = here;
+}
+
+void block_barrier(KernelState& state) {
+  if (!by_all_threads(state, "barrier()")) return;
+  land_all(state);  // after the barrier others may write what MMAs still read
+  if (state.config.has_tma() && state.fill.read_by_wgmma && state.memories.is_any_written())
+    state.f().proxy_fence();  // wgmma sees writes of threads only after a fence
+  if (state.roles.warpgroup >= 0) warpgroup_barrier(state);
+  else if (state.roles.current == Role::all) state.f().barrier();
+  else state.f().barrier(consumers_barrier, thread_count(state));  // producers are muted
+  state.memories.forget_writes();
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/roles/role_ring.h"
+
+#include "dsl/cluster/cluster.h"
+#include "dsl/layout/fragments.h"
+#include "dsl/state/scalars.h"
+#include "dsl/value/indices.h"
+#include "tartan/dsl/math.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+namespace {
+
+codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Scalar& stage) {
+  return state.f().offset(first, state.value(stage * mbarrier_bytes, u32));
+}
+
+}  // namespace
+
+Cursor::Cursor(Builder& k, KernelState& state, const Stages& stages)
+    : state_(state), stages_(stages.stages) {
+  // The role may run the pipeline several times: the ring continues where it was.
+  state.f().at_mark(state.roles.begin, [&] {
+    stage_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
+    parity_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
+  });
+}
+
+codegen::Pointer Cursor::of(codegen::Pointer first) const {
+  return barrier_of(state_, first, stage());
+}
+codegen::Pointer Cursor::before(codegen::Pointer first, int by) const {
+  const Scalar now = *stage_;
+  return barrier_of(state_, first, select(now < by, now + (stages_ - by), now - by));
+}
+codegen::Value Cursor::parity() const { return state_.value(*parity_, u32); }
+codegen::Value Cursor::other_parity() const { return state_.value(Scalar(*parity_) ^ 1, u32); }
+
+void Cursor::advance() {
+  const Scalar now = *stage_, last = now == stages_ - 1;
+  *parity_ = select(last, Scalar(*parity_) ^ 1, *parity_);
+  *stage_ = select(last, 0, now + 1);
+}
+
+Scalar Cursor::position() const { return stage() * 2 + Scalar(*parity_); }
+
+void Cursor::go_to(const Scalar& position) {
+  *stage_ = position / 2;
+  *parity_ = position & 1;
+}
+
+void add_pipeline(KernelState& state, int stages) {
+  RolePipeline pipeline{.stages = stages};
+  const std::int64_t bytes = stages * mbarrier_bytes;
+  pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"), 2 * bytes);
+  pipeline.empty = state.f().offset(pipeline.full, bytes);
+  state.roles.pipelines.push_back(pipeline);
+  state.fill.read_by_threads = false;
+}
+
+void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
+                   const std::source_location& at) {
+  codegen::FunctionBuilder& f = state.f();
+  const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
+  const int blocks = pipeline.sharing == Sharing::none ? 1 : state.config.options.cluster,
+            rows = blocks == 1 ? 1 : cluster_rows(state), cols = blocks / rows;
+  const bool by_warp = pipeline.threads_read && state.fill.read_by_wgmma,
+             by_thread = pipeline.threads_read && !by_warp,
+             cross = pipeline.sharing == Sharing::cross && rows > 1 && cols > 1 && !by_thread;
+  pipeline.empty_arrivals =
+      (cross ? rows + cols - 1 : blocks) * thread_count(state) / (by_thread ? 1 : 32);
+  // Whether the lane's block is one of those that fill this one's stages.
+  const auto fills = [&](const Scalar& lane) {
+    const Scalar exists = lane < blocks;
+    if (!cross) return exists;
+    const Scalar rank = block_of_cluster(state);
+    return exists & ((lane % rows == rank % rows) | (lane / rows == rank / rows));
+  };
+  if (by_warp) {
+    f.warp_sync();
+    const Scalar arrives = fills(k.lane(at));
+    const codegen::Value arrives_here = state.value(arrives);
+    if (blocks == 1) f.mbarrier_arrive_if(arrives_here, barrier);
+    else f.mbarrier_arrive_if(arrives_here, barrier, state.value(select(arrives, k.lane(at), 0)));
+  } else if (blocks == 1) {
+    if (pipeline.threads_read) f.mbarrier_arrive(barrier);
+    else
+      k.when(
+          k.lane(at) == 0, [&] { f.mbarrier_arrive(barrier); }, at);
+  } else if (by_thread) {
+    for (int block = 0; block < blocks; ++block) f.mbarrier_arrive(barrier, f.constant(u32, block));
+  } else {
+    k.when(
+        fills(k.lane(at)), [&] { f.mbarrier_arrive(barrier, lane_index(state)); }, at);
+  }
+}
+
+void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scalar& stage,
+                 const std::source_location& at) {
+  RolePipeline& pipeline = state.roles.pipelines[number];
+  pipeline.threads_read |= state.fill.read_by_threads;
+  if (pipeline.ping_pong || (state.config.options.cluster > 1 && state.config.has_tma()))
+    pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
+  else release_stage(k, state, pipeline, stage, at);
+}
+
+LateRelease::LateRelease(Builder& k, KernelState& state, const Stages& stages, std::size_t pipeline,
+                         const Scalar& first)
+    : k_(k),
+      state_(state),
+      stages_(stages),
+      pipeline_(pipeline),
+      stage_(k.variable(first, stages.at)) {}
+
+void LateRelease::leave() {
+  const Scalar stage = stage_;
+  leave_stage(k_, state_, pipeline_, stage, stages_.at);
+  stage_ = select(stage == stages_.stages - 1, 0, stage + 1);
+}
+
+void LateRelease::release(const Scalar& t, int commits) {
+  state_.at(stages_.at);
+  const int flying = state_.flights.all_landed() ? 0 : state_.flights.commits_since(commits);
+  behind_ = flying > 0 && stages_.stages > 1 && !state_.flights.keeps_registers_since(commits);
+  if (behind_) {
+    (void)state_.f().warpgroup_wait(flying, {}, {});
+    k_.when(
+        t > 0, [&] { leave(); }, stages_.at);
+  } else {
+    if (!state_.flights.all_landed()) land_all(state_);
+    leave();
+  }
+}
+
+void LateRelease::finish() {
+  if (!behind_) return;
+  land_all(state_);
+  k_.when(
+      Scalar(0) < stages_.count, [&] { leave(); }, stages_.at);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

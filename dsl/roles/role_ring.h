@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/roles/role_ring.h - a ring of stages between producers and consumers: where a role is in it,
+// and how consumers release a stage. Not installed.
+#pragma once
+
+#include <optional>
+#include <source_location>
+
+#include "dsl/roles/roles.h"
+#include "tartan/dsl/builder.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+constexpr std::int64_t mbarrier_bytes = 8;
+
+/// The position of a role in a ring: the stage, and the parity of the phase that it waits for.
+class Cursor {
+ public:
+  Cursor(Builder& k, KernelState& state, const Stages& stages);
+
+  Scalar stage() const { return *stage_; }
+  codegen::Pointer of(codegen::Pointer first) const;
+  /// The same of so many stages before this one.
+  codegen::Pointer before(codegen::Pointer first, int by) const;
+  codegen::Value parity() const;
+  codegen::Value other_parity() const;
+  void advance();
+  /// Where it is, as a number, and from there.
+  Scalar position() const;
+  void go_to(const Scalar& position);
+
+ private:
+  KernelState& state_;
+  int stages_;
+  std::optional<ScalarVariable> stage_, parity_;
+};
+
+/// A producer's side of one pipeline.
+struct Production {
+  explicit Production(Cursor at) : cursor(std::move(at)) {}
+  Cursor cursor;
+  std::optional<ScalarVariable> busy = {};  // so many threads have work
+};
+
+/// Declares the mbarriers of a pipeline, the last one from then on.
+void add_pipeline(KernelState& state, int stages);
+
+/// Consumers release a stage. Every thread arrives, which releases what it has read; if only MMAs
+/// read, one lane arrives for its warp, and also beside wgmma, whose warps are converged: there a
+/// barrier of the warp orders what its threads have read, and a predicate takes the place of a
+/// branch, below which LLVM would move arithmetic that belongs above the next product. With
+/// multicast, they arrive at the barriers of all blocks that fill this one's stages; the producers
+/// decide which these are.
+void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
+                   const std::source_location& at);
+
+/// The same at once, or once it is known whether blocks fill each other's stages, and who reads
+/// them of all warpgroups in ping-pong.
+void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Scalar& stage,
+                 const std::source_location& at);
+
+/// Releases a stage when the products of the next one have been issued and its own are done, so
+/// that tensor cores never wait for this warpgroup. Where a stage's products are not in flight at
+/// its end, or read registers, which the next stage may overwrite, it is released there.
+class LateRelease {
+ public:
+  /// `first`: the stage that the next products read, of a pipeline.
+  LateRelease(Builder& k, KernelState& state, const Stages& stages, std::size_t pipeline,
+              const Scalar& first);
+  /// K-tile `t` has been described, before whose products there were `commits`.
+  void release(const Scalar& t, int commits);
+  /// Behind the last k-tile: waits for its products.
+  void finish();
+
+ private:
+  void leave();
+
+  Builder& k_;
+  KernelState& state_;
+  const Stages& stages_;
+  std::size_t pipeline_;
+  ScalarVariable stage_;
+  bool behind_ = false;  // by one stage
+};
+
+}  // namespace tartan::inline TARTAN_ABI::detail

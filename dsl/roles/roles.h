@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/roles/roles.h - a pipeline between producers and consumers. Not installed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <source_location>
+
+#include "dsl/state/state.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// How the k-tiles of a pipeline are described and run: all by one code; k-tile 0 by code of its
+/// own; by warpgroups in turn.
+enum class PipelineKind : std::uint8_t { uniform, peeled, ping_pong };
+
+/// A uniform pipeline of more stages releases a stage when the products of the next one have been
+/// issued. That takes a stage from the loads: of three to five, it costs more than it gains. A
+/// CTA's only warpgroup, whose waits nothing hides, is up to 1.2 times as fast, two and three 1 %.
+/// Not where the description says with next() that it has read its stage: block-scaled products,
+/// whose next one waits for this one's promotion, took 1.3 times as long. Peeled pipelines, whose
+/// callbacks overlap products with arithmetic, were not measured.
+constexpr int most_prompt_stages = 5;
+
+/// The arguments of Builder::pipeline().
+struct Stages {
+  int stages;
+  const Scalar& count;
+  const std::function<void(Scalar, Scalar)>& fill;
+  const std::function<void(Scalar)>& ahead;
+  const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use;
+  std::source_location at = {};  // of the call
+  int pipeline = 0;              // for StageChecks
+  int conditions = 0;            // of the user's, around it
+  PipelineKind kind = PipelineKind::uniform;
+};
+
+/// `step` for each k-tile; of peeled ones for the first apart, as the constant 0.
+void each_step(Builder& k, const Stages& stages, const std::function<void(const Scalar&)>& step);
+
+/// Inside a callback for k-tile `t`, while it lives: what the callback may rely on.
+class InCallback {
+ public:
+  InCallback(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
+             bool fills);
+  ~InCallback() { state_.conditions = before_; }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+
+ private:
+  KernelState& state_;
+  int before_;
+  StageChecks::Scope scope_;
+};
+
+/// Consumes k-tile `t` in `stage`. `leave` runs when the description calls next() (`asked`), or
+/// else after it.
+void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
+               const std::function<void(bool asked)>& leave);
+
+/// Builder::pipeline() whose first k-tile has code of its own (loop peeling): `use` is described
+/// for t = 0, a constant, and then for all others. What begins with the first k-tile, such as a
+/// sum, needs neither zeros nor a branch in the loop. Twice as much code.
+void peeled_pipeline(
+    Builder& k, int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
+    const std::function<void(Scalar t, Scalar stage, const std::function<void()>& next)>& use,
+    std::source_location at = std::source_location::current());
+
+/// The lines that the copies in `body` read by TMA are the first or last that L2 evicts: those that
+/// no CTA reads again, or all do. A hint; other copies have none.
+void with_eviction(Builder& k, codegen::Eviction eviction, const std::function<void()>& body);
+
+/// Stores of tiles may stage them in this ring's memory where little is left beside it: of a kernel
+/// whose consumers store once all of its pipelines have ended.
+void stage_stores_in(const Ring& ring);
+
+/// Where roles() initializes mbarriers and prefetches tensor maps, if nothing has marked it yet: at
+/// the first griddepcontrol_wait() outside of loops and conditions, or at roles().
+void mark_prologue(KernelState& state);
+
+/// griddepcontrol_wait() in a fill callback of producers divides it, where consumers wait, too:
+/// copies before it are issued ahead, for all stages that are free at first, and only those after
+/// it wait. False anywhere else.
+bool divides_fill(KernelState& state);
+
+/// This role's part of a pipeline, inside Builder::roles(). `ring`: that warpgroups have in common.
+void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring = nullptr);
+
+}  // namespace tartan::inline TARTAN_ABI::detail

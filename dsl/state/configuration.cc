@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/state/configuration.h"
+
+#include <algorithm>
+
+namespace tartan::inline TARTAN_ABI::detail {
+namespace {
+
+constexpr int most_registers = 255;  // of any thread
+
+}  // namespace
+
+Configuration::Configuration(const KernelOptions& options, const Target& target)
+    : target(target), options(options) {
+  // Before sm_80 there is no asynchronous copy that other threads could wait for.
+  if (target.arch.sm < 80) this->options.producers = 0;
+  // setmaxnreg requires a bound on registers.
+  if (moves_registers() && options.min_blocks == 0) this->options.min_blocks = 1;
+}
+
+codegen::LaunchBounds Configuration::bounds() const {
+  codegen::LaunchBounds out;
+  out.block[0] = all_threads();
+  out.min_blocks = options.min_blocks;
+  out.max_registers = options.max_registers;
+  if (has_tma()) out.cluster = options.cluster;
+  return out;
+}
+
+bool Configuration::moves_registers() const {
+  return target.arch.text() == "sm_90a" && options.producers > 0 && options.producers % 4 == 0 &&
+         options.block % 128 == 0 && options.min_blocks <= 1 && options.max_registers == 0;
+}
+
+int Configuration::registers() const {
+  return moves_registers() ? consumer_registers() : starting_registers();
+}
+
+int Configuration::starting_registers() const {
+  if (options.max_registers) return options.max_registers;
+  return std::min(first_registers(), most_registers);
+}
+
+// Registers are allocated in multiples of 8. A multiprocessor has four partitions of 512 registers
+// per lane, over which it distributes its warps.
+int Configuration::first_registers() const {
+  constexpr int of_part = 512, parts = 4;
+  const int warps = std::max(options.min_blocks, 1) * ((all_threads() + 31) / 32);
+  return of_part / ((warps + parts - 1) / parts) / 8 * 8;
+}
+
+// Consumers that request more than producers release would wait forever.
+int Configuration::consumer_registers() const {
+  constexpr int most = 240;
+  const int warps = options.block / 32;
+  const int given = options.producers * (first_registers() - producer_registers);
+  return std::min(first_registers() + given / warps / 8 * 8, most);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::detail

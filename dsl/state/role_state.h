@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/state/role_state.h - the state of a description with producer and consumer warps. See
+// Builder::roles(). Not installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "compiler/codegen/function_builder.h"
+#include "tartan/dsl/kernel.h"
+#include "tartan/support/diagnostic.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// Which of the block's warps run the code under description.
+enum class Role : std::uint8_t { all, consumer, producer };
+
+constexpr int consumers_barrier = 1;  // the number of the consumers' own barrier
+// Warpgroups have the last numbers, so that users' named barriers keep the others.
+constexpr int last_barrier = 15;
+
+/// Whose stages the CTAs of a cluster fill by multicast: only their own, those of the CTAs in their
+/// row and in their column of the cluster, or all.
+enum class Sharing : std::uint8_t { none, cross, all };
+
+/// A pipeline between producers and consumers: a pair of mbarriers for each stage. Consumers wait
+/// for `full`, producers for `empty`; phases alternate with each pass over the ring.
+struct RolePipeline {
+  int stages = 0;
+  codegen::Pointer full, empty;
+  int full_arrivals = 0, empty_arrivals = 0;
+  bool threads_read = false;  // ordinary loads read the stages, beside MMAs
+  bool ping_pong = false;     // of several warpgroups
+  Sharing sharing = Sharing::none;
+  // With multicast, and in ping-pong: the marks where consumers release, and which stages.
+  std::vector<std::pair<int, codegen::Value>> releases;
+};
+
+/// What warpgroups do in turn, where: an mbarrier for each, whose phase ends when its turn comes.
+/// Of ping_pong(): after them a u32 for each, its position in the ring at the next turn.
+struct Turns {
+  codegen::Pointer barriers;
+  Place place;
+  bool ping_pong = false;
+};
+
+struct Production;
+
+/// A ring of stages that warpgroups have in common, see Builder::ping_pong().
+struct CommonRing {
+  std::size_t pipeline = 0;
+  std::shared_ptr<Production> producer = {};  // from the first body on that it fills
+};
+
+constexpr int warpgroup_threads = 128, warps_of_warpgroup = warpgroup_threads / 32;
+
+struct RoleState {
+  Role current = Role::all;
+  int warpgroup = -1;                         // whose body is described; -1: of all
+  int warpgroups = 0;                         // that have bodies of their own; 0: none has
+  std::vector<Turns> turns;                   // by the order in the body
+  std::size_t first_turn = 0, next_turn = 0;  // of this warpgroups(); that its body reaches
+  std::vector<CommonRing> rings;              // of this warpgroups()
+  std::size_t next_ring = 0;                  // that its body reaches
+  int last_named = 0;                         // the largest number of the user's named barriers
+  int first_barrier = 0;                      // of warpgroups outside of warpgroups(); 0: none
+  bool divided = false;                       // into roles
+  bool consumers_wait = false;                // by griddepcontrol_wait()
+  bool in_stage = false;                      // inside a fill or use callback
+  std::size_t fill_depth = 0;       // nesting of loops and conditions where the filling begins
+  std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
+  int prologue = -1;                // see mark_prologue()
+  int begin = -1;                   // the mark where the role's code begins
+  std::vector<RolePipeline> pipelines;
+  std::size_t next = 0;  // the next pipeline that this role reaches
+  // Of producers: wait until all stages are released. They hold the state, so whoever runs them
+  // takes them out of it.
+  std::vector<std::function<void()>> drains;
+};
+
+/// What of a fill callback is described: all of it, or what comes before or after its
+/// griddepcontrol_wait().
+enum class FillPart : std::uint8_t { all, early, late };
+
+/// How the current stage is filled: by the threads' copies, asynchronous or not, or by TMA, which
+/// one thread starts and which counts its bytes at the mbarrier.
+struct StageFill {
+  FillPart part = FillPart::all;
+  bool waits = false;         // its callback calls griddepcontrol_wait()
+  bool asynchronous = false;  // copies to shared memory use cp.async if possible
+  bool by_threads = false, plain = false;
+  int tma_bytes = 0;
+  bool multicasts = false;                                 // whether the current copy does
+  Among among = Among::cluster;                            // which CTAs
+  codegen::Eviction eviction = codegen::Eviction::normal;  // of what the current copy reads
+  Sharing sharing = Sharing::none;                         // by such copies of the stage
+  bool read_by_wgmma = false;                              // the filled stage
+  bool read_by_threads = false;                            // the filled stage, by ordinary loads
+  codegen::Pointer barrier;
+  codegen::Value starts_tma;  // a predicate; none outside producers
+};
+
+}  // namespace tartan::inline TARTAN_ABI::detail

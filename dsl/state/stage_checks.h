@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/state/stage_checks.h - mistakes in the callbacks of pipelines: a ring indexed by something
+// else than the stage that the callback is given, and variables by which `use` talks to `fill`,
+// which runs ahead of it. Not installed.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dsl/state/log.h"
+#include "tartan/dsl/scalar.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+class StageChecks {
+ public:
+  /// A callback that is being described.
+  struct Callback {
+    int pipeline = 0;
+    int stages = 0;
+    bool fills = false;
+    Scalar t, stage;
+  };
+
+  /// Inside a callback, while it lives.
+  class Scope {
+   public:
+    Scope(StageChecks& checks, Callback callback);
+    ~Scope() { checks_.current_ = std::move(before_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    StageChecks& checks_;
+    std::optional<Callback> before_;
+  };
+
+  /// The callbacks of both roles belong to the same pipeline: `number` of those inside roles().
+  int begin_pipeline() { return 2 * next_++; }
+  static int role_pipeline(std::size_t number) { return 2 * static_cast<int>(number) + 1; }
+
+  /// ring[index]: `memory` is the ring's number.
+  void note_index(Log& log, int memory, const std::string& ring, int stages, const Scalar& index,
+                  const Place& at);
+  void note_read(int variable, const Place& at);
+  void note_change(int variable, const Place& at);
+  /// What only the whole description tells.
+  void report(Log& log) const;
+
+ private:
+  struct Suspect {
+    int memory, pipeline;
+    Place at;
+    std::string message;
+  };
+  using Variable = std::pair<int, int>;  // pipeline, number
+
+  std::optional<Callback> current_;
+  int next_ = 0;
+  std::set<std::pair<int, int>> filled_;  // memories by pipelines
+  std::vector<Suspect> suspects_;
+  std::map<Variable, Place> read_by_fill_, changed_by_use_;
+};
+
+}  // namespace tartan::inline TARTAN_ABI::detail

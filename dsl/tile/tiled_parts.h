@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/tile/tiled_parts.h - the mainloop of a tiled MMA where each warp multiplies fragments: shared
+// by dense, sparse and block-scaled kinds. Not installed.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "dsl/state/state.h"
+#include "tartan/dsl/tiled_mma.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// A warp's fragments of A or B for one k-step.
+using Side = std::function<std::vector<Fragment>(int step)>;
+Side side_a(const TiledParts& mma, const Shared& a);
+Side side_b(const TiledParts& mma, const Shared& b);
+
+/// Adds an instruction's operands beside fragments to its options, for the `i`th row or column of
+/// fragments.
+using Beside = std::function<void(MmaOptions&, int i, int step)>;
+WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
+                       const Beside& row = {}, const Beside& column = {});
+
+/// How elements of an operand lie in shared memory: those of six and four bits that take a byte of
+/// a register stay packed there.
+Type stored_type(const MmaKind& kind, Type element);
+/// A ring of `stages` for operand A or B, in the layout that copies and products want.
+RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Major major);
+/// Whether these are accumulators of wgmma.
+bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse = false);
+/// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.
+void complete_scales(TiledParts& mma);
+
+}  // namespace tartan::inline TARTAN_ABI::detail

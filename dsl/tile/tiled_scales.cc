@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiled block-scaled MMAs (PTX ISA 9.7.14.3).
+#include <algorithm>
+
+#include "dsl/layout/addressing.h"
+#include "dsl/layout/shared_memory.h"
+#include "dsl/tile/tiled_parts.h"
+#include "dsl/value/indices.h"
+#include "tartan/dsl/math.h"
+#include "tartan/dsl/tiled_mma.h"
+#include "tartan/isa/instruction.h"
+
+namespace tartan::inline TARTAN_ABI {
+
+namespace {
+
+using detail::tensor_of;
+using detail::TiledParts;
+
+int scales_in_step(const TiledParts& mma) { return mma.kind.shape.shape.k / mma.scale_block(); }
+
+// The words that this lane supplies, for each two fragments of A or four of B side by side. Of a
+// quad's four lanes, two supply the scales of rows g and g + 8 of one fragment of A, the other two
+// those of the next fragment; each supplies the scale of column g of another fragment of B.
+std::vector<std::vector<Scalar>> scale_words(const TiledParts& mma, const Shared& scales,
+                                             Operand operand) {
+  const bool is_a = operand == Operand::a;
+  const detail::Tensor& tensor = tensor_of(scales);
+  if (!mma.state->owns(tensor, tensor.name) || tensor.memory < 0 ||
+      !require_barrier(*mma.state, tensor))
+    return {};
+  if (scales.element() != mma.options.scale_type) {
+    mma.state->log.report(
+        "layout-mismatch"_rule,
+        fmt::format("scale type mismatch: the tiled MMA has scales of {}, {} has elements of {}",
+                    name(mma.options.scale_type), tensor.name, name(scales.element())));
+    return {};
+  }
+  const int words = mma.tile.k / mma.scale_block() / 4;
+  if (scales.layout().major() != (is_a ? Major::row : Major::col) ||
+      aligned_bytes(*mma.state, tensor, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
+    mma.state->log.report(
+        "layout-alignment"_rule,
+        fmt::format("scales must be contiguous along k, in aligned groups of four; {} is {}",
+                    tensor.name, scales.layout().text()));
+    return {};
+  }
+  const Scalar lane = thread_index(*mma.state) % 32, group = lane / 4, member = lane % 4;
+  const int count = is_a ? mma.fragments_m() : mma.fragments_n(), together = is_a ? 2 : 4;
+  std::vector<std::vector<Scalar>> out;
+  for (int first = 0; first < count; first += together) {
+    const int there = std::min(together, count - first);
+    const Scalar turn = is_a ? member / 2 : member;  // which of the fragments
+    const Scalar which = there == 1          ? Scalar(0)
+                         : there == together ? turn
+                                             : minimum(turn, there - 1);
+    const Scalar line =
+        is_a ? mma.warp_m * (count * 16) + (which + first) * 16 + member % 2 * 8 + group
+             : mma.warp_n * (count * 8) + (which + first) * 8 + group;
+    std::vector<Scalar> each;
+    for (int word = 0; word < words; ++word)
+      each.push_back(mma.state->scalar(
+          mma.state->f().load(address_of(*mma.state, tensor, is_a ? line : Scalar(4 * word),
+                                         is_a ? Scalar(4 * word) : line),
+                              b32)));
+    out.push_back(std::move(each));
+  }
+  mma.state->log.choose(
+      fmt::format("scales of {}", tensor.name), "ld.shared.b32",
+      fmt::format("{} scales along k per lane; {} adjacent fragments share them through thread-id",
+                  4 * words, together));
+  return out;
+}
+
+}  // namespace
+
+WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& a_scales,
+                              const Shared& b, const Shared& b_scales, Here at) const {
+  if (!detail::KernelState::begins(parts_.state, at)) return {};
+  if (parts_.options.scale_type == Type::none || parts_.kind.shape.sparse) {
+    parts_.state->log.report(
+        "fragment-mismatch"_rule,
+        fmt::format(
+            "{} has no scales: block scaling requires a dense kind and .scale_type in tiled_mma()",
+            parts_.kind.shape.text()));
+    return {};
+  }
+  const int blocks = parts_.tile.k / parts_.scale_block();
+  const bool shapes = require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
+                                    "A of the tiled MMA") &
+                      require_shape(*parts_.state, tensor_of(a_scales), parts_.tile.m, blocks,
+                                    "the A scales of the tiled MMA") &
+                      require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
+                                    "B of the tiled MMA") &
+                      require_shape(*parts_.state, tensor_of(b_scales), blocks, parts_.tile.n,
+                                    "the B scales of the tiled MMA");
+  if (!shapes) return {};
+  const auto of_a = scale_words(parts_, a_scales, Operand::a),
+             of_b = scale_words(parts_, b_scales, Operand::b);
+  if (of_a.empty() || of_b.empty()) return {};
+  // `together` neighbours share a word; each has its own lanes.
+  const auto scale = [this](const std::vector<std::vector<Scalar>>& words, int together, int i,
+                            int step) {
+    const int first = step * scales_in_step(parts_);
+    return BlockScale{
+        words[static_cast<std::size_t>(i / together)][static_cast<std::size_t>(first / 4)],
+        first % 4, i % together};
+  };
+  return multiply_tile(
+      parts_, c, side_a(parts_, a), side_b(parts_, b),
+      [&](MmaOptions& options, int i, int step) { options.a_scale = scale(of_a, 2, i, step); },
+      [&](MmaOptions& options, int j, int step) { options.b_scale = scale(of_b, 4, j, step); });
+}
+
+int detail::TiledParts::scale_block() const {
+  for (const isa::Mma& row : isa::mma_rows())
+    if (row.scale_vec && row.scale_type == options.scale_type && row.shape == kind.shape.shape &&
+        row.kind == kind.shape.kind &&
+        (options.scale_vec == 0 || row.scale_vec == options.scale_vec))
+      return row.shape.k / row.scale_vec;
+  return std::max<int>(kind.shape.shape.k, 1);
+}
+
+// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.
+void detail::complete_scales(TiledParts& mma) {
+  for (const isa::Mma& row : isa::mma_rows())
+    if (row.options & isa::needs_vec && row.kind == mma.kind.shape.kind &&
+        row.scale_type == mma.options.scale_type && mma.options.scale_vec == 0)
+      mma.options.scale_vec = row.scale_vec;
+}
+
+Layout TiledMma::scales_a() const {
+  return row_major(parts_.tile.m, parts_.tile.k / parts_.scale_block());
+}
+Layout TiledMma::scales_b() const {
+  return col_major(parts_.tile.k / parts_.scale_block(), parts_.tile.n);
+}
+
+}  // namespace tartan::inline TARTAN_ABI

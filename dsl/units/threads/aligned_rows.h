@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/units/threads/aligned_rows.h - copies of rows that begin at any element of global memory. Not
+// installed.
+//
+// cp.async takes 4, 8 or 16 bytes, from a multiple of their number on: rows that begin elsewhere
+// would be copied in words, or element by element, and a tile's part of a row lies in two lines of
+// the second-level cache, which are asked for twice. Instead, each row is read line by line, each
+// line once, in pieces of 16 bytes. A piece goes to where the tile's row has it in a ring of shared
+// memory, up to a shift of less than 16 bytes, so that a line belongs to two stages:
+//
+//   global memory  |......aa aaaaaaaa|aaaabbbb bbbbbbbb|bb..     a, b: two k-tiles of a row
+//   stages         ......aa aaaaaaaa aaaa | bbbb bbbbbbbb bb..   copy()
+//   tile           aaaaaaaa aaaaaa                              align(), after a barrier
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "dsl/state/state.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// The rows of an operand that a block multiplies, of all k-tiles. It computes where they are when
+/// it is made: in front of the loop over k-tiles.
+class AlignedRows {
+ public:
+  /// `rows`: the tile of the operand with k-tile 0, row-major; `ring`: of stages() stages.
+  AlignedRows(KernelState& state, const Tensor& rows, const Tensor& ring, int stages);
+
+  /// Stages of the ring for a pipeline of so many.
+  static int stages(int of_pipeline) { return of_pipeline + 1; }
+
+  /// Copies the lines in which k-tile `step` begins: before the first fill.
+  void begin(const Scalar& step);
+  /// Copies the lines in which it ends. What is beyond the matrix is zero.
+  void copy(const Scalar& step);
+  /// Shifts the pieces of k-tile `step` to the tile `to` in shared memory.
+  void align(const Scalar& step, const Tensor& to);
+
+ private:
+  using Words = std::vector<codegen::Value>;
+  /// What is known of lines: inside the matrix, at least along k, or nothing.
+  enum class Inside : std::uint8_t { all, k, any };
+
+  /// A piece of a row's line that this thread copies.
+  struct Piece {
+    Scalar row;
+    codegen::Value number;    // in the lines of a k-tile
+    codegen::Value before;    // bytes of the line in front of the row
+    codegen::Value is_later;  // whether it belongs to the later k-tile of two
+    codegen::Value place;     // in its stage: bytes
+    codegen::Pointer from;    // of the row's first line
+  };
+
+  void each(std::int64_t count, const std::function<void(std::int64_t i)>& body);
+  void copy(const Scalar& step, bool first);
+  void copy(const Scalar& step, bool first, const Piece& piece, Inside inside);
+  void copy_end(const Scalar& step, bool first, const Scalar& element);
+  codegen::Pointer to(const Scalar& step, bool first, const Piece& piece);
+  codegen::Pointer from(const Scalar& step, const Piece& piece);
+  void align(const Scalar& step, const Scalar& row, const Scalar& piece, std::int64_t count,
+             const Tensor& to);
+  Words shifted(Words words, codegen::Value bytes);
+
+  const Scalar& length() const;
+  codegen::Value number(const Scalar& x);
+  codegen::Value in_line(const Scalar& row);
+  codegen::Value stage(const Scalar& step);
+  codegen::Value place(codegen::Value row, codegen::Value piece);
+  codegen::Value exists(const Scalar& row);
+  std::optional<codegen::Value> rows_inside();
+  codegen::Value rows_here();
+  std::int64_t last_rows() const;
+  codegen::Value is_before_last(const Scalar& row);
+  codegen::Value left(const Scalar& step, codegen::Value before);
+  codegen::Value valid(const Scalar& step, const Piece& piece);
+  codegen::Value is_whole(codegen::Value bytes);
+  Piece piece(const Scalar& index);
+  Piece piece(const Scalar& row, codegen::Value number);
+
+  KernelState& state_;
+  Tensor rows_, ring_;
+  int stages_, element_, per_piece_;     // element: bytes
+  std::int64_t height_ = 0, count_ = 0;  // rows; pieces of a row
+  Scalar thread_;
+  int threads_;
+  std::vector<Piece> pieces_;  // none if the kernel refused a matrix
+};
+
+}  // namespace tartan::inline TARTAN_ABI::detail

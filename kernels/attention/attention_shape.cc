@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/attention/attention_shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tartan::inline TARTAN_ABI::kernels {
+namespace {
+
+constexpr int most_head_dim = 512;
+
+// Upper bound of the bytes of shared memory.
+std::int64_t shared_bytes(const Attention& options) {
+  const std::int64_t line = 2 * std::int64_t{options.head_dim},
+                     padding = line & (line - 1) ? 16 : 0;
+  const std::int64_t lines = std::int64_t{options.tile_queries()} * (options.persistent ? 2 : 1) +
+                             std::int64_t{2} * options.stages * options.keys_per_step;
+  constexpr std::int64_t barriers = 1024;
+  return lines * (line + padding) + barriers;
+}
+
+// Reduces the keys per step, then the stages, until shared memory suffices.
+Attention fitting(const Attention& options, const Target& target) {
+  Attention out = options;
+  const ArchRow* arch = find_arch(target.arch);
+  if (!arch) return out;
+  const auto fits = [&] { return shared_bytes(out) <= arch->shared_bytes; };
+  while (!fits() && out.keys_per_step > 32) out.keys_per_step -= 16;
+  while (!fits() && out.stages > 1) --out.stages;
+  return out;
+}
+
+}  // namespace
+
+bool is_possible(Builder& k, const Attention& options) {
+  const int d = options.head_dim;
+  return k.require(d >= 16 && d <= most_head_dim && d % 16 == 0,
+                   fmt::format(
+                       "head_dim = {}: expected a multiple of 16, from 16 to {}; the nearest is {}",
+                       d, most_head_dim, std::clamp(d, 16, most_head_dim + 15) / 16 * 16)) &
+         k.require(
+             options.type == f16 || options.type == bf16,
+             fmt::format("type = {}: expected f16 or bf16 for Q, K, V and O", name(options.type))) &
+         k.require(options.causal || !options.window,
+                   "window = true: expected causal = true, found causal = false: a window ends at "
+                   "the query's own key") &
+         k.require(!options.persistent || (options.producers > 0 && !options.packed),
+                   fmt::format("persistent = true: expected producers, which copy ahead, and "
+                               "packed = false; found producers = {}, packed = {}",
+                               options.producers, options.packed)) &
+         k.require(!options.persistent || (options.stages >= 1 && options.stages <= 3),
+                   fmt::format("stages = {}: expected 1 to 3 with persistent = true: queries of "
+                               "only two tiles are kept",
+                               options.stages));
+}
+
+bool has_own_output(const Attention& options, const Target& target) {
+  // Three warpgroups: slower so, but if the next tile's products hide it.
+  constexpr int of_warp = 4096, reserve = 4096, most_warps = 8;
+  const ArchRow* arch = find_arch(target.arch);
+  if (options.persistent) return true;
+  return options.producers > 0 && options.warps <= most_warps && arch &&
+         shared_bytes(options) + options.warps * of_warp + reserve <= arch->shared_bytes;
+}
+
+Attention tuned(const Attention& options, const Gpu& gpu) {
+  const Target& target = gpu.target();
+  Attention out = options;
+  const int d = options.head_dim;
+  if (target.arch.text() != "sm_90a") {
+    // With more, the assembler spills.
+    if (d == 96 || d == 240) out.keys_per_step = std::min(out.keys_per_step, 48);
+    return fitting(out, target);
+  }
+  out.warps = d <= 96 ? 12 : 8, out.producers = 4;  // three warpgroups have enough registers
+  // 1 to 3 % faster or slower elsewhere.
+  out.persistent = d <= (options.causal ? 96 : 64) && !options.packed;
+  out.queries_per_block = 16 * out.warps, out.keys_per_step = 64 < d && d <= 96 ? 112 : 128;
+  return fitting(out, target);
+}
+
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/registry/registry.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "kernels/common/gpus.h"
+#include "kernels/registry/families.h"
+
+namespace tartan::inline TARTAN_ABI::builtins {
+namespace {
+
+bool takes(const BuiltinKernel& kernel, const std::string& option) {
+  return std::ranges::find(kernel.options, option) != kernel.options.end();
+}
+
+}  // namespace
+
+KernelRegistry::KernelRegistry() {
+  const auto words = std::make_shared<ProductWords>();
+  gpu_name_ = &words->gpu, multiprocessors_ = &words->multiprocessors;
+  add_product_options(*this, *words);
+  add_gemm(*this, words);
+  add_block_scaled(*this, words);
+  add_scaled_gemm(*this, words);
+  add_mixed_gemm(*this, words);
+  add_attention(*this, words);
+  add_wmma_gemm(*this, words);
+  add_transpose(*this, words);
+  add_gate(*this, words);
+  add_small_products(*this, words);
+  add_lessons(*this);
+}
+
+const BuiltinKernel* KernelRegistry::find(std::string_view name) const {
+  const auto at = std::ranges::find(kernels_, name, &BuiltinKernel::name);
+  return at == kernels_.end() ? nullptr : &*at;
+}
+
+Result<kernels::Gpu> KernelRegistry::gpu(const std::optional<Target>& target) const {
+  if (*multiprocessors_ < 0)
+    return {"usage"_rule, fmt::format("--multiprocessors {}: expected a number of at least 1, or 0 "
+                                      "for those of the GPU",
+                                      *multiprocessors_)};
+  const std::string& name = *gpu_name_;
+  const auto gpu = name.empty()
+                       ? Result<kernels::Gpu>(kernels::Gpu(target.value_or(Target::of({80, 0}))))
+                   : target ? kernels::Gpu::find(name, *target)
+                            : kernels::Gpu::find(name);
+  if (!gpu || *multiprocessors_ == 0) return gpu;
+  return detail::GpuAccess::part(*gpu, *multiprocessors_);
+}
+
+Result<Described> KernelRegistry::describe(const BuiltinKernel& kernel, const Request& request,
+                                           std::string_view prefix) const {
+  const Diags refused = refused_options(kernel, request.given, prefix);
+  if (!refused.ok()) return refused;
+  const Diags clusters = refused_clusters(request, prefix);
+  if (!clusters.ok()) return clusters;
+  return kernel.describe(request);
+}
+
+Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
+                                      std::span<const std::string> given,
+                                      std::string_view prefix) const {
+  Diags out;
+  for (const std::string& name : given) {
+    if (takes(kernel, name)) continue;
+    std::vector<std::string_view> takers;
+    for (const BuiltinKernel& each : kernels_)
+      if (takes(each, name)) takers.push_back(each.name);
+    if (std::ranges::find(options_, name, &detail::Option::name) == options_.end())
+      continue;  // a command's option, not a kernel's
+    out.report("usage"_rule, {},
+               fmt::format("{}{}: unsupported by kernel {}; {} {} it", prefix, name, kernel.name,
+                           fmt::join(takers, ", "), takers.size() == 1 ? "supports" : "support"));
+  }
+  return out;
+}
+
+Diags KernelRegistry::refused_clusters(const Request& request, std::string_view prefix) const {
+  Diags out;
+  const Arch arch = request.gpu.target().arch;
+  if (arch.sm >= 90) return out;
+  for (const detail::Option& each : options_) {
+    const auto value = std::get_if<int*>(&each.value);
+    if (each.name.starts_with("cluster") && value && **value > 1 && request.gives(each.name))
+      out.report("usage"_rule, {},
+                 fmt::format("{}{} {}: clusters require sm_90, the target is {}; leave it out",
+                             prefix, each.name, **value, arch.text()));
+  }
+  return out;
+}
+
+Diags about_kernel(const std::string& kernel, const Diags& diags) {
+  Diags out;
+  for (Diag diag : diags) {
+    diag.place = {};
+    diag.source.clear();
+    diag.message = fmt::format("{}: {}", kernel, diag.message);
+    out.add(std::move(diag));
+  }
+  return out;
+}
+
+}  // namespace tartan::inline TARTAN_ABI::builtins

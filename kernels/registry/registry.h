@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/registry/registry.h - the built-in kernels by name, as `tartan emit` and the C interface
+// offer them: each with its options, their help, and the grid of its launch.
+//
+// A kernel is a row that its own file adds:
+//
+//   void add_transpose(KernelRegistry& registry) {
+//     auto multiple = std::make_shared<int>(8);
+//     registry.add_option({.name = "multiple", .value = multiple.get(), .help = "..."});
+//     registry.add({"transpose", "transposing copy", {"multiple"},
+//                   [=](const Request&) {
+//                     return Described{kernels::transpose(*multiple)};
+//                   }});
+//   }
+//
+// Options hold values; which of them a caller has written is in the Request. A value may equal the
+// default: to write it is to want it.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/support/option.h"
+#include "tartan/dsl/kernel.h"
+#include "tartan/kernels/gpu.h"
+#include "tartan/runtime/device.h"
+
+namespace tartan::inline TARTAN_ABI::builtins {
+
+/// What a launch's grid depends on beside the options.
+struct LaunchSizes {
+  /// The argument of a scalar parameter: "m", "queries".
+  std::function<std::int64_t(std::string_view param)> of;
+  int multiprocessors = 0;
+  Dim3 given = {0, 0, 0};  // what the caller gives of the grid; 0: to be computed
+};
+
+/// Blocks of a launch along x, y and z; nothing where the caller decides (how many products a batch
+/// has).
+struct LaunchGrid {
+  std::optional<std::uint32_t> x, y = 1, z = 1;
+};
+
+/// A kernel with its options applied.
+struct Described {
+  Kernel kernel;
+  std::optional<Dim3> grid = {};  // of a launch, if the options determine it
+  std::function<LaunchGrid(const LaunchSizes&)> grid_of = {};  // otherwise
+  Diags warnings = {};                                         // of the options
+
+  LaunchGrid launch_grid(const LaunchSizes& sizes) const {
+    if (grid_of) return grid_of(sizes);
+    return grid ? LaunchGrid{grid->x, grid->y, grid->z} : LaunchGrid{};
+  }
+};
+
+/// What a kernel is described for: the GPU, and the names of the options that the caller has
+/// written, such as "cluster-splits".
+struct Request {
+  kernels::Gpu gpu;
+  std::vector<std::string> given = {};
+
+  bool gives(std::string_view option) const {
+    return std::find(given.begin(), given.end(), option) != given.end();
+  }
+};
+
+struct BuiltinKernel {
+  std::string name, summary;
+  std::vector<std::string> options;  // "m": those it takes, in the order of the help
+  std::function<Result<Described>(const Request&)> describe;
+};
+
+class KernelRegistry {
+ public:
+  /// All kernels, all options at their defaults.
+  KernelRegistry();
+  KernelRegistry(const KernelRegistry&) = delete;  // the kernels read these options
+  KernelRegistry& operator=(const KernelRegistry&) = delete;
+
+  void add_option(detail::Option option) { options_.push_back(std::move(option)); }
+  void add(BuiltinKernel kernel) { kernels_.push_back(std::move(kernel)); }
+
+  std::span<const detail::Option> options() const { return options_; }
+  std::span<const BuiltinKernel> all() const { return kernels_; }
+  const BuiltinKernel* find(std::string_view name) const;
+  /// The GPU of the options gpu and multiprocessors, which runs the target; without a target, the
+  /// GPU's own. By default the usual one of the target, or of sm_80.
+  Result<kernels::Gpu> gpu(const std::optional<Target>& target) const;
+  /// The kernel with its options. A usage error for each given one that it does not take, which
+  /// begins with `prefix` and the option's name.
+  Result<Described> describe(const BuiltinKernel& kernel, const Request& request,
+                             std::string_view prefix) const;
+
+ private:
+  Diags refused_options(const BuiltinKernel& kernel, std::span<const std::string> given,
+                        std::string_view prefix) const;
+  // Clusters for a target that has none, whose CTAs would share nothing.
+  Diags refused_clusters(const Request& request, std::string_view prefix) const;
+
+  std::vector<detail::Option> options_;
+  std::vector<BuiltinKernel> kernels_;
+  const std::string* gpu_name_;  // empty: not given
+  const int* multiprocessors_;   // 0: all of the GPU
+};
+
+/// Errors of a built-in kernel: its C++ lines are not the user's, so they are left out.
+Diags about_kernel(const std::string& kernel, const Diags& diags);
+
+}  // namespace tartan::inline TARTAN_ABI::builtins

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tartan/kernels/block_scaled.h"
+
+#include <fmt/format.h>
+
+#include "kernels/common/epilogue.h"
+#include "kernels/common/keys.h"
+#include "kernels/gemm/gemm_tiles.h"
+#include "tartan/dsl/math.h"
+
+namespace tartan::inline TARTAN_ABI::kernels {
+namespace {
+
+// Only mxf4nvf4 has ue4m3 scales; it and mxf4 take packed e2m1, mxf8f6f4 takes all types.
+MmaKind product(Builder& k, const BlockScaled& options) {
+  const MmaOptions with{.scale_type = options.scale};
+  if (options.kind == isa::Kind::none) return k.best_mma(options.a, options.b, f32, with);
+  const MmaShape shape = options.kind == isa::Kind::mxf8f6f4 ? m16n8k32 : m16n8k64;
+  return of_kind(shape, options.kind)(options.a, options.b, f32);
+}
+
+// The granularity of k in elements: those that share bytes, or a copy.
+int together(const TiledMma& mma) {
+  const MmaKind& kind = mma.kind();
+  if (mma.stored_a() != kind.a || mma.stored_b() != kind.b) return 16;
+  return std::max(8 / std::max(bits(kind.a), 1), 1);
+}
+
+Scalar block_count(const Scalar& depth, int block) {
+  return depth.multiple() % block == 0 ? depth / block : ceil_div(depth, block);
+}
+
+}  // namespace
+
+static Kernel described_block_scaled(const BlockScaled& options) {
+  const Tile& tile = options.tile;
+  return kernel("block_scaled", {.block = tile.threads()}, [=](Builder& k) {
+    const MmaKind kind = product(k, options);
+    if (kind.shape.shape.m == 0) return;
+    const auto mma = k.tiled_mma(kind, tile, {.scale_type = options.scale});
+    const int unit = together(mma), block = mma.scale_block();
+    const auto m = detail::size(k, "m", options.m, 1),
+               n = detail::size(k, "n", options.n, options.multiple_c),
+               depth =
+                   detail::size(k, "k", options.k, detail::common_multiple(unit, options.multiple));
+    if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
+    k.require(depth.multiple() % unit == 0,
+              fmt::format("k is not a multiple of {}, which products of {} and {} require", unit,
+                          name(kind.a), name(kind.b)));
+    const auto blocks = block_count(depth, block);
+    auto A = k.global("A", kind.a, row_major(m, depth));
+    auto scalesA = k.global("A_scales", options.scale, row_major(m, blocks));
+    auto B = k.global("B", kind.b, col_major(depth, n));
+    auto scalesB = k.global("B_scales", options.scale, col_major(blocks, n));
+    detail::Finisher finisher(k, options.epilogue, f32, options.c, m, n);
+    auto sA = k.shared("sA", mma.stored_a(), mma.shared_a(options.stages));
+    auto sB = k.shared("sB", mma.stored_b(), mma.shared_b(options.stages));
+    auto sSA = k.shared("sA_scales", options.scale, RingLayout{mma.scales_a(), options.stages});
+    auto sSB = k.shared("sB_scales", options.scale, RingLayout{mma.scales_b(), options.stages});
+    auto sum = mma.accumulator();
+
+    auto [row, col] = k.block_tile(m, n, tile);
+    k.pipeline(
+        options.stages, ceil_div(depth, tile.k),
+        [&, row = row, col = col](Scalar t, Scalar stage) {
+          k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
+          k.copy(scalesA.tile(tile.m, tile.k / block, row, t), sSA[stage]);
+          k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+          k.copy(scalesB.tile(tile.k / block, tile.n, t, col), sSB[stage]);
+        },
+        [&](Scalar, Scalar stage) {
+          sum = mma(sum, sA[stage], sSA[stage], sB[stage], sSB[stage]);
+        });
+    finisher.store(sum, tile, row, col);
+  });
+}
+
+Kernel block_scaled(const BlockScaled& options) {
+  return described_block_scaled(options).keyed(key_of(options));
+}
+
+}  // namespace tartan::inline TARTAN_ABI::kernels

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernels/tuner/tuned_with.h - tuned() where the caller has given a part of the configuration: what
+// is given holds, the rest is the fastest beside it. Not installed.
+//
+//   const GivenSettings given{.hold = [](const Gemm& g) { return g.stages == 5; },
+//                             .put = [](Gemm& g) { g.stages = 5; }};
+//   const auto options = tuned_with(product, gpu, 0, given);
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "tartan/kernels/gemm.h"
+#include "tartan/kernels/k_grouped_gemm.h"
+#include "tartan/kernels/scaled_gemm.h"
+
+namespace tartan::inline TARTAN_ABI::detail {
+
+/// What a caller gives of a configuration whose other settings are chosen.
+struct GivenSettings {
+  std::function<bool(const kernels::Gemm&)> hold = [](const kernels::Gemm&) { return true; };
+  /// Puts those there that any shape of a kernel may have.
+  std::function<void(kernels::Gemm&)> put = [](kernels::Gemm&) {};
+};
+
+/// Of the configurations in which what is given holds, what tuned() would choose; if it holds in no
+/// configuration, of those that run when it is put there, and nothing if it runs in no
+/// configuration. Options that tuned() leaves as they are, of other types and targets: `options`.
+std::optional<kernels::Gemm> tuned_with(const kernels::Gemm& options, const kernels::Gpu& gpu,
+                                        std::int64_t workspace, const GivenSettings& given);
+/// The fastest in which `hold` holds; nothing if it holds in none.
+std::optional<kernels::ScaledGemm> tuned_with(
+    const kernels::ScaledGemm& options, const kernels::Gpu& gpu, int groups,
+    const std::function<bool(const kernels::ScaledGemm&)>& hold);
+std::optional<kernels::KGroupedGemm> tuned_with(
+    const kernels::KGroupedGemm& options, const kernels::Gpu& gpu, int groups,
+    const std::function<bool(const kernels::KGroupedGemm&)>& hold);
+
+}  // namespace tartan::inline TARTAN_ABI::detail
