@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/kernels/gemm.h - the former place of what it includes, kept for one release.
+#pragma once
+
+#include "tartan/kernels/gemm.h"

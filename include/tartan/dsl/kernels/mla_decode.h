@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// tartan/dsl/kernels/mla_decode.h - the former place of what is included here, kept for one
+// release.
+#pragma once
+
+#include "tartan/kernels/mla_decode.h"
