@@ -17,7 +17,7 @@ head && /^\/\// {
   print
   next
 }
-{ head = 0; sub(/::inline TARTAN_ABI/, "") }
+{ head = 0; sub(/::TARTAN_ABI/, "") }
 
 # "int k;  // columns of A", and the lines that continue the comment right below it.
 column && match($0, /^ +\/\/ /) && RLENGTH == column { sub(/\/\/ /, "///< "); print; next }

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using Limits = std::numeric_limits<std::int64_t>;
@@ -93,4 +93,4 @@ void check_memory(const Compiled& compiled, const Arguments& arguments, Diags& d
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

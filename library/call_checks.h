@@ -9,7 +9,7 @@
 #include "tartan/dsl/kernel.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Whether memory of elements `given` may be passed where a kernel has elements `param`: the same
 /// type, bytes (b8) for any, and any of the same size where the kernel's are untyped.
@@ -28,4 +28,4 @@ void report_argument(const Compiled& compiled, std::size_t i, std::string_view w
 /// smaller than what the parameter's layout spans. Arguments have the parameters' number and sizes.
 void check_memory(const Compiled& compiled, const Arguments& arguments, Diags& diags);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

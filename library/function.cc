@@ -8,7 +8,7 @@
 #include "compiler/support/counted.h"
 #include "library/call_checks.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 bool is_integer(Type type) {
@@ -122,4 +122,4 @@ Status TypedKernel::launch(std::span<const SignatureParam> signature, Dim3 grid,
   return tartan::launch(kernel_, *compiled_, grid, arguments, stream);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -10,7 +10,7 @@
 #include "runtime/engine.h"
 #include "tartan/runtime/tensor_map.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 std::size_t bytes_of(const CompiledParam& param) {
@@ -154,4 +154,4 @@ Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const A
                        *all, stream);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

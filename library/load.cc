@@ -12,7 +12,7 @@
 #include "compiler/support/record.h"
 #include "compiler/support/step_timer.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 // Argument-dependent lookup finds them here.
 static auto members_of(KernelParam& x) {
@@ -224,4 +224,4 @@ Result<Ready> Loader::load(const Compiled& compiled) const {
 
 Diags Loader::problems() const { return state_->problems(); }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

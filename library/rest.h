@@ -8,7 +8,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Idles for thirty times as long as a batch of products takes, 40 ms at most, before a few such
 /// batches are timed. A GPU at its power limit lowers its clocks by 15 % at some time, and who is
@@ -19,4 +19,4 @@ inline void rest_before(double batch_us) {
       std::chrono::duration<double, std::micro>(std::min(times * batch_us, most_us)));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -16,7 +16,7 @@
 #include "runtime/device_access.h"
 #include "runtime/engine.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // The arguments of a run, by parameter, and the buffers that hold its matrices.
@@ -305,4 +305,4 @@ Status run_arguments(Device& device, const Compiled& compiled, Dim3 grid,
   return Run(device, compiled)(grid, arguments);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -10,7 +10,7 @@
 #include "library/tune_bench.h"
 #include "tartan/version.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 // "NVIDIA H100 80GB HBM3" of "NVIDIA H100 80GB HBM3 (sm_90), driver 13.0".
@@ -119,4 +119,4 @@ Result<TuneResult> tune(const Device& device, const Gemm& product, const TuneBud
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

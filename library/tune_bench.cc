@@ -15,7 +15,7 @@
 #include "library/rest.h"
 #include "runtime/device_access.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using kernels::Gemm;
 
@@ -388,4 +388,4 @@ Result<double> DeviceBench::sample(std::size_t candidate) {
   return timed(entry, 1);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

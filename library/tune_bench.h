@@ -14,7 +14,7 @@
 #include "library/tune_search.h"
 #include "tartan/load.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Codes of small integers of a type: 0, 1, 2, 3, -1, -2, -3 (unsigned types: 0 to 3).
 std::vector<std::uint32_t> small_integers(Type type);
@@ -81,4 +81,4 @@ class DeviceBench : public TuneBench {
   std::vector<Entry> entries_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using kernels::Gemm;
@@ -178,4 +178,4 @@ std::string text_of(const Gemm& options) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "tartan/tune.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// What measures candidates. They have numbers, in the order of load().
 class TuneBench {
@@ -42,4 +42,4 @@ Result<SearchResult> search(TuneBench& bench, const std::vector<kernels::Gemm>& 
 /// The options of `tartan emit gemm`: "--tile 128x256x64 --warps 8x1 --stages 4 --producers 4".
 std::string text_of(const kernels::Gemm& options);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

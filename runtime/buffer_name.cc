@@ -6,7 +6,7 @@
 
 #include "compiler/support/counted.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 std::string index_text(const std::vector<std::uint64_t>& shape, std::uint64_t element) {
   std::vector<std::uint64_t> indices(shape.size());
@@ -37,4 +37,4 @@ std::string BufferName::extent() const {
                      shape.empty() ? std::string(tartan::name(type)) : shape_text(type, shape));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

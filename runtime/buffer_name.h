@@ -12,7 +12,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 struct BufferName {
   std::string name;
@@ -33,4 +33,4 @@ std::string index_text(const std::vector<std::uint64_t>& shape, std::uint64_t el
 /// "f32 256x128".
 std::string shape_text(Type type, const std::vector<std::uint64_t>& shape);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

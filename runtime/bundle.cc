@@ -26,7 +26,7 @@
 #include "tartan/ptx/parser.h"
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::uint32_t magic = 0xBA55ED50;
@@ -226,4 +226,4 @@ Result<Module> load(Device& device, const Bundle& bundle, const std::string& nam
                       targets.empty() ? "none" : fmt::format("{}", fmt::join(targets, ", ")))};
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

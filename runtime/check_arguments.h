@@ -7,10 +7,10 @@
 
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Reports a wrong number of arguments, then each of a wrong size. `hint` follows a wrong number.
 void check_arguments(std::string_view kernel, std::span<const KernelParam> params,
                      const Arguments& arguments, std::string_view hint, Diags& diags);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -10,7 +10,7 @@
 #include "runtime/engine.h"
 #include "tartan/runtime/tensor_map.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // Compiled kernels take their tensor maps after the parameters of the description.
@@ -101,4 +101,4 @@ Status check_launch(const EngineKernel& kernel, const Launch& launch, const Argu
   return Done{};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "runtime/element.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 bool close(const Comparison& comparison, double distance, double expected) {
@@ -92,4 +92,4 @@ Difference compare(const Comparison& comparison, std::span<const std::byte> expe
   return difference;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

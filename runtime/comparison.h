@@ -9,7 +9,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// How two arrays are compared: as elements of `type`, each within max_abs or within max_rel of the
 /// expected value, whichever is wider. NaN equals NaN with any payload, an infinity only itself.
@@ -37,4 +37,4 @@ struct Difference {
 Difference compare(const Comparison& comparison, std::span<const std::byte> expected,
                    std::span<const std::byte> got);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 #include "compiler/support/step_timer.h"
 #include "runtime/engine.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // `part` as a pointer that also keeps `whole` alive, and releases the part first.
@@ -280,4 +280,4 @@ std::vector<Finding> Device::findings() const { return engine_->findings(); }
 void Device::clear_findings() { engine_->clear_findings(); }
 Report Device::report() const { return engine_->report(); }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -5,11 +5,11 @@
 
 #include "runtime/engine.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class DeviceAccess {
  public:
   static Engine& engine(const Device& device) { return *device.engine_; }
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

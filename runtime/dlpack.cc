@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // DLDeviceType and DLDataTypeCode of dlpack.h.
@@ -153,4 +153,4 @@ Result<TensorView> view_tensor(Device& device, const DlpackFields& tensor,
   return view;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

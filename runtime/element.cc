@@ -10,7 +10,7 @@
 
 #include "tartan/runtime/host_types.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 template <typename Number>
@@ -97,4 +97,4 @@ std::string element_text(Type type, std::uint64_t word) {
                            : fmt::format("{}", static_cast<float>(value));
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

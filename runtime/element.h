@@ -16,7 +16,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 std::size_t element_size(Type type);
 
@@ -40,4 +40,4 @@ bool is_bits(Type type);
 
 std::int64_t sign_extended(Type type, std::uint64_t word);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

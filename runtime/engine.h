@@ -11,7 +11,7 @@
 #include "runtime/buffer_name.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class EngineEvent;
 
@@ -130,20 +130,20 @@ Diags unknown_variable(std::string_view module, std::string_view name,
 /// Checks that the cluster divides the grid.
 Status check_cluster(Dim3 grid, Dim3 cluster);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 class Algebra;
 /// With `algebra`, which must live as long, launches are under it.
 Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options,
                                                     Algebra* algebra = nullptr);
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 /// GPU `ordinal` of the installed driver.
 Result<std::shared_ptr<detail::Engine>> make_engine(int ordinal);
 /// In a context of the caller's (CUcontext); null: the current one.
 Result<std::shared_ptr<detail::Engine>> adopt_context(void* context);
 /// The number of GPUs; 0 without a driver.
 int device_count();
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -11,7 +11,7 @@
 
 #include "runtime/equal_judge.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using detail::EqualBuffer;
@@ -158,4 +158,4 @@ Equality equal(const Manifest& a, const std::string& formula, const EqualOptions
   return compare_with(a, formula, options);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

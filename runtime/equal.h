@@ -13,7 +13,7 @@
 
 #include "runtime/manifest.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 struct EqualOptions {
   std::uint64_t seed = 1;
@@ -79,4 +79,4 @@ Equality equal(const Manifest& a, const Manifest& b, const EqualOptions& options
 Equality equal(const Manifest& a, const std::string& formula, const EqualOptions& options = {});
 Equality refused_equality(Diags diags);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

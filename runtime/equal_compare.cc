@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using emulator::Algebra;
@@ -186,4 +186,4 @@ std::string real_text(const Value& value) {
   return fmt::format("{:.6g}", value.number.real);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

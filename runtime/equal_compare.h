@@ -10,7 +10,7 @@
 
 #include "runtime/equal_launch.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// An element of a buffer, as one run left it.
 struct ResultElement {
@@ -51,4 +51,4 @@ ComparedElement compare_element(EqualRun& a, EqualRun& b, std::size_t buffer, st
 std::string image_text(const emulator::Value& value);
 std::string real_text(const emulator::Value& value);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using emulator::mix;
@@ -286,4 +286,4 @@ void DrawnInputs::fill(const Draw& draw) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

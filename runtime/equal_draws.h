@@ -13,7 +13,7 @@
 
 #include "runtime/equal_launch.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Draw 0: floats in (-1, 1), integers that are small. Others: magnitudes from 2^-exponent to
 /// 2^exponent; an even draw has the signs of the one before it turned.
@@ -76,4 +76,4 @@ class DrawnInputs {
   bool wide_metadata_ = false;  // codes of sparse tf32 mean one of two
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <numeric>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using emulator::Algebra;
@@ -137,4 +137,4 @@ std::optional<UnequalTerm> find_term(EqualRun& a, EqualRun& b,
   return Search(a, b, buffers, where, run, seconds)();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "runtime/equal_compare.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Both sides once more, with other variables.
 using RunBoth = std::function<std::pair<EqualRun, EqualRun>(const Replaced&)>;
@@ -21,4 +21,4 @@ std::optional<UnequalTerm> find_term(EqualRun& a, EqualRun& b,
                                      const ComparedElement& where, const RunBoth& run,
                                      double seconds);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

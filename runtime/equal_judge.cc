@@ -13,7 +13,7 @@
 #include "runtime/equal_explain.h"
 #include "runtime/equal_paths.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // Magnitudes of wide draws are from 2^-e to 2^e: the first of these with which nothing overflows.
@@ -451,4 +451,4 @@ void judge(EqualSides& sides, const EqualOptions& options, Equality& out) {
   Judge(sides, options, out)();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

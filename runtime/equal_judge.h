@@ -9,7 +9,7 @@
 #include "runtime/equal_launch.h"
 #include "runtime/formula.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A kernel, and another one or a formula.
 struct EqualSides {
@@ -23,4 +23,4 @@ struct EqualSides {
 /// Runs both on several draws of the inputs. "Same" takes all of them.
 void judge(EqualSides& sides, const EqualOptions& options, Equality& out);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 #include "runtime/manifest_arguments.h"
 #include "runtime/outcome.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr std::uint64_t own_buffers = 0x6f776e;  // of keys
@@ -160,4 +160,4 @@ RunErrors errors_of_run(const Manifest& manifest, const std::vector<EqualBuffer>
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -11,7 +11,7 @@
 #include "runtime/emulator/algebra/algebra.h"
 #include "runtime/equal.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A buffer that both sides have.
 struct EqualBuffer {
@@ -54,4 +54,4 @@ struct RunErrors {
 RunErrors errors_of_run(const Manifest& manifest, const std::vector<EqualBuffer>& buffers,
                         const std::vector<std::string>& names, const EqualOptions& options);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -7,7 +7,7 @@
 
 #include "tartan/ptx/parser.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using emulator::Decision;
@@ -87,4 +87,4 @@ std::vector<EqualPath> TakenPaths::one_way() const {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "runtime/equal_launch.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class TakenPaths {
  public:
@@ -26,4 +26,4 @@ class TakenPaths {
   std::map<std::tuple<std::string, int, std::string>, Choice> choices_;  // text, line, instruction
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

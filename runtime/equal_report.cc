@@ -6,7 +6,7 @@
 
 #include "runtime/equal.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -125,4 +125,4 @@ Equality refused_equality(Diags diags) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

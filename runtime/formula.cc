@@ -10,7 +10,7 @@
 
 #include "runtime/element.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 struct NamedFunction {
@@ -213,4 +213,4 @@ Diags check_formula(const Formula& formula, const std::vector<EqualBuffer>& buff
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

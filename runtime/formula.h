@@ -22,7 +22,7 @@
 
 #include "runtime/equal_launch.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 struct Formula {
   struct Factor {
@@ -56,4 +56,4 @@ Diags check_formula(const Formula& formula, const std::vector<EqualBuffer>& buff
 EqualRun evaluate_formula(const Formula& formula, const std::vector<EqualBuffer>& buffers,
                           const EqualRun& beside, const Replaced& replaced);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

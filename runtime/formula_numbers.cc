@@ -12,7 +12,7 @@
 
 #include "tartan/runtime/reference.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using Shape = std::vector<std::uint64_t>;
@@ -255,4 +255,4 @@ Result<std::vector<double>> formula_numbers(const Formula& formula, const Shape&
   return NumberEvaluation(formula, output, buffers)();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

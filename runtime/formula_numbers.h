@@ -9,7 +9,7 @@
 
 #include "runtime/formula.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A buffer's elements. A shape of one extent says nothing of rows and columns.
 struct FormulaMatrix {
@@ -26,4 +26,4 @@ Result<std::vector<double>> formula_numbers(const Formula& formula,
                                             const std::vector<std::uint64_t>& output,
                                             const FormulaBuffers& buffers);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

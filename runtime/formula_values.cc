@@ -8,7 +8,7 @@
 
 #include "runtime/formula.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using emulator::Algebra;
@@ -308,4 +308,4 @@ EqualRun evaluate_formula(const Formula& formula, const std::vector<EqualBuffer>
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -8,7 +8,7 @@
 
 #include "tartan/support/rules.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A finding of a launch is an error, whatever level its rule has for PTX text. These only warn:
 /// no hardware is known to give other results for them, or they may differ by rounding alone, or
@@ -29,4 +29,4 @@ inline bool is_shown_by_launch(std::string_view id) {
          id == "missing-barrier"_rule.id || id == "register-bounds"_rule.id;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -11,7 +11,7 @@
 #include "runtime/emulator/trial.h"
 #include "runtime/emulator/watch.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -196,4 +196,4 @@ void settle_levels(const Manifest& manifest, const DeviceOptions& options, Outco
   SecondLook(manifest, options, outcome)();
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -14,10 +14,10 @@
 
 #include "runtime/outcome.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Settles the levels of `outcome`, a run under these options that ended, and says in the messages
 /// what the further runs have shown. They take no longer together than `options.timeout`.
 void settle_levels(const Manifest& manifest, const DeviceOptions& options, Outcome& outcome);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -17,7 +17,7 @@
 #include "runtime/manifest_buffers.h"
 #include "runtime/references.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using detail::Json;
@@ -391,4 +391,4 @@ Result<Manifest> parse_manifest(const Source& source, std::optional<Source> ptx)
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

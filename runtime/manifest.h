@@ -29,7 +29,7 @@
 #include "tartan/runtime/tensor_map.h"
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 struct ManifestBuffer {
   std::string name;
@@ -108,4 +108,4 @@ Result<Manifest> read_manifest(const std::string& path);
 /// given, is taken in place of what the field names.
 Result<Manifest> parse_manifest(const Source& source, std::optional<Source> ptx = std::nullopt);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

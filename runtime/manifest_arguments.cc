@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 Result<Arguments> manifest_arguments(
     const std::vector<ManifestParam>& params,
@@ -42,4 +42,4 @@ Result<Arguments> manifest_arguments(
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

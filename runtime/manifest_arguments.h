@@ -9,7 +9,7 @@
 
 #include "runtime/manifest.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Of one launch's parameters. `address_of` knows every buffer: the manifest's reader has checked
 /// the names. Fails with the first tensor map that cannot be.
@@ -17,4 +17,4 @@ Result<Arguments> manifest_arguments(
     const std::vector<ManifestParam>& params,
     const std::function<std::uint64_t(const std::string&)>& address_of);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -15,7 +15,7 @@
 #include "runtime/element.h"
 #include "runtime/random_elements.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr std::string_view element_types = "an element type such as f32, f16, bf16, f64 or s32";
@@ -347,4 +347,4 @@ void ManifestBuffers::read_print(const Json& print, const std::string& path,
   buffer.prints.push_back(*slice);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

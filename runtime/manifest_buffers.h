@@ -11,7 +11,7 @@
 #include "runtime/manifest_params.h"
 #include "runtime/npy.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class ManifestBuffers : protected ManifestParams {
  protected:
@@ -52,4 +52,4 @@ class ManifestBuffers : protected ManifestParams {
                                                     const std::string& path);
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -17,7 +17,7 @@
 #include "tartan/support/diagnostic.h"
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using Json = nlohmann::ordered_json;
 
@@ -122,4 +122,4 @@ class ManifestFields {
   Diags diags_{Reporting{.max_errors = most_errors}};
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 
 #include "tartan/runtime/host_types.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr std::size_t tensor_map_alignment = 64;
@@ -237,4 +237,4 @@ Type type_of_map(Type element) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 #include "runtime/manifest.h"
 #include "runtime/manifest_fields.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;  // of a buffer
 
@@ -43,4 +43,4 @@ class ManifestParams : protected ManifestFields {
   std::vector<std::byte> narrow(const Json& value, const std::string& path);
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

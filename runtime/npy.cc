@@ -13,7 +13,7 @@
 #include "runtime/comparison.h"
 #include "runtime/element.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using namespace std::string_view_literals;
@@ -213,4 +213,4 @@ std::string npy_text(Type type, const std::vector<std::uint64_t>& shape,
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -19,7 +19,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 struct NpyArray {
   Type type = Type::none;            // b8, b16, b32, b64: words without a meaning (V1 to V8)
@@ -42,4 +42,4 @@ Result<std::vector<std::byte>> converted(NpyArray array, Type to);
 std::string npy_text(Type type, const std::vector<std::uint64_t>& shape,
                      std::span<const std::byte> contents);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

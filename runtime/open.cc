@@ -6,7 +6,7 @@
 
 #include "runtime/engine.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using EngineResult = Result<std::shared_ptr<detail::Engine>>;
@@ -65,4 +65,4 @@ Result<Device> Device::adopt(void* context) {
 
 int Device::count() { return cuda::device_count(); }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

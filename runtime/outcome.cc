@@ -22,7 +22,7 @@
 #include "tartan/ptx/parser.h"
 #include "tartan/runtime/trace.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -494,4 +494,4 @@ Outcome refused(Diags diags) {
   return outcome;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

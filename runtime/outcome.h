@@ -13,7 +13,7 @@
 
 #include "runtime/manifest.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// One buffer and its expected contents.
 struct Expectation {
@@ -84,4 +84,4 @@ Outcome launch_once(const Manifest& manifest, const std::string& device, DeviceO
 /// The outcome of a manifest that could not be read.
 Outcome refused(Diags diags);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 
 #include "tartan/isa/opcode.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Instructions = std::span<const InstructionProfile>;
@@ -165,4 +165,4 @@ nlohmann::ordered_json profile_json(Instructions instructions) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

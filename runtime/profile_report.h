@@ -8,11 +8,11 @@
 
 #include "tartan/runtime/profile.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Totals, the mix of instructions, the ten costliest, and every bank conflict.
 std::string profile_text(std::span<const InstructionProfile> instructions);
 /// A list of the instructions that ran, in the order of the text.
 nlohmann::ordered_json profile_json(std::span<const InstructionProfile> instructions);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -3,7 +3,7 @@
 
 #include "runtime/element.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // SplitMix64 (Steele, Lea, Flood 2014): word `index` of the stream of a seed.
@@ -41,4 +41,4 @@ std::vector<std::byte> random_elements(Type type, std::size_t bytes, std::uint64
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -8,10 +8,10 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Floating-point numbers evenly from (-1, 1), rounded to the type; integers from -8 to 7, without
 /// a sign from 0 to 15; of a b type any bits. `bytes` is a multiple of the element's.
 std::vector<std::byte> random_elements(Type type, std::size_t bytes, std::uint64_t seed);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -12,7 +12,7 @@
 #include "runtime/element.h"
 #include "runtime/formula_numbers.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using detail::Formula;
@@ -156,4 +156,4 @@ Diags expect_references(Manifest& manifest) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -7,7 +7,7 @@
 
 #include "runtime/manifest.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// The buffers that the formulas compute. Formulas that cannot be read, and buffers that they do
 /// not find, are reported.
@@ -22,4 +22,4 @@ Diags expect_references(Manifest& manifest);
 /// smaller types, 1e-12 for f64, nothing for integers.
 double reference_tolerance(Type type);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

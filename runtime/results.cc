@@ -11,7 +11,7 @@
 #include "runtime/element.h"
 #include "runtime/npy.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::uint64_t most_printed = 1024;  // elements of a part
@@ -188,4 +188,4 @@ std::string printed_results(const Manifest& manifest, const Outcome& outcome) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

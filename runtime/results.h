@@ -13,7 +13,7 @@
 
 #include "runtime/outcome.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Writes the files, .npy where the buffer has a type, else its bytes. Of a run that did not end
 /// there are no results, and a warning says that nothing was saved.
@@ -24,4 +24,4 @@ Diags save_results(const Manifest& manifest, const Outcome& outcome);
 /// three of each dimension are shown.
 std::string printed_results(const Manifest& manifest, const Outcome& outcome);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

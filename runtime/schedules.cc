@@ -12,7 +12,7 @@
 #include "runtime/emulator/schedules/explorer.h"
 #include "runtime/emulator/watch.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::string_view every_schedule =
@@ -263,4 +263,4 @@ Outcome decide_schedules(const Manifest& manifest, const DeviceOptions& options,
   return Runs(manifest, options, levels).all(most);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

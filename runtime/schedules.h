@@ -7,7 +7,7 @@
 
 #include "runtime/outcome.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Runs the manifest on the emulator in the usual order and under the seeds 0 to `count` - 1
 /// (DeviceOptions::schedule), up to the first that has an error. That one's outcome is returned,
@@ -26,4 +26,4 @@ Outcome run_seeds(const Manifest& manifest, const DeviceOptions& options, std::u
 Outcome decide_schedules(const Manifest& manifest, const DeviceOptions& options, std::uint64_t most,
                          const RuleLevels& levels = {});
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

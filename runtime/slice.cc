@@ -9,7 +9,7 @@
 
 #include "compiler/support/counted.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // A number, or nothing and `good` false; an empty text is no number and good.
@@ -75,4 +75,4 @@ Result<std::vector<IndexRange>> Slice::of(const std::vector<std::uint64_t>& shap
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

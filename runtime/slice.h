@@ -13,7 +13,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Indices of one dimension: [first, last).
 struct IndexRange {
@@ -43,4 +43,4 @@ class Slice {
   std::vector<Part> parts_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -10,7 +10,7 @@
 #include "compiler/support/demangle.h"
 #include "runtime/element.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // "65,536"
@@ -90,4 +90,4 @@ void report_nothing_compared(Outcome& outcome) {
   outcome.unchecked = *level == Level::Error;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

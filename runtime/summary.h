@@ -6,7 +6,7 @@
 
 #include "runtime/outcome.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// "gemm: emulator (sm_90), 128 CTAs, 0.08 s, no findings, C equals the reference (65,536
 /// elements)"; empty where nothing ran.
@@ -18,4 +18,4 @@ bool compared_nothing(const Outcome& outcome);
 /// Says so, at the level of rule nothing-compared: an error lets the outcome fail (exit code 1).
 void report_nothing_compared(Outcome& outcome);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::size_t most_dimensions = 5;
@@ -169,4 +169,4 @@ std::uint64_t TensorMap::box_bytes() const {
 
 Status TensorMap::check() const { return Checker(*this).run(); }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

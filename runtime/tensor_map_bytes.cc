@@ -26,7 +26,7 @@
 
 #include "tartan/runtime/tensor_map.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Words = std::array<std::uint64_t, 16>;
@@ -263,4 +263,4 @@ Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
   return map;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -10,7 +10,7 @@
 
 #include "compiler/support/counted.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -270,4 +270,4 @@ std::string Timeline::summary() const {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

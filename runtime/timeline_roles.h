@@ -9,7 +9,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// How often a warp copied into shared memory, and multiplied.
 struct WarpWork {
@@ -30,4 +30,4 @@ inline std::vector<std::string> timeline_roles(const std::vector<WarpWork>& work
   return roles;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -13,7 +13,7 @@
 #include "runtime/trace_events.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
@@ -117,4 +117,4 @@ Status Trace::add_to(Timeline& timeline) const {
                            *records, text_, timeline);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

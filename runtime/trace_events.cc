@@ -17,7 +17,7 @@
 #include "runtime/trace_thread.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using isa::Timed;
@@ -472,4 +472,4 @@ Status add_trace(const TraceLaunch& launch, std::span<const TraceRecord> records
   return Done{};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -11,7 +11,7 @@
 #include "tartan/ptx/trace.h"
 #include "tartan/runtime/timeline.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The four words of compiler/ptx/trace_sites.h.
 struct TraceRecord {
@@ -28,4 +28,4 @@ struct TraceLaunch {
 Status add_trace(const TraceLaunch& launch, std::span<const TraceRecord> records,
                  const ptx::Traced& text, Timeline& timeline);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

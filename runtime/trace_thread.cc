@@ -5,7 +5,7 @@
 
 #include "compiler/ptx/trace_sites.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 namespace word = ptx::trace_record;
 
@@ -29,4 +29,4 @@ TraceThread read_trace_thread(std::span<const TraceRecord> records) {
   return thread;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "runtime/trace_events.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Times are cycles from the thread's beginning.
 struct TraceThread {
@@ -29,4 +29,4 @@ inline std::uint64_t timer(const TraceRecord& first) {
   return (std::uint64_t{first.lanes} << 32) | first.word;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -5,7 +5,7 @@
 
 #include "bindings/c/handles.h"
 
-namespace tartan::inline TARTAN_ABI::c {
+namespace tartan::TARTAN_ABI::c {
 namespace {
 
 // Of all threads.
@@ -37,7 +37,7 @@ std::optional<Cache> used_cache() {
   return used().cache;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::c
+}  // namespace tartan::TARTAN_ABI::c
 
 using namespace tartan;
 

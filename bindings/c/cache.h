@@ -6,8 +6,8 @@
 
 #include "tartan/cache.h"
 
-namespace tartan::inline TARTAN_ABI::c {
+namespace tartan::TARTAN_ABI::c {
 
 std::optional<Cache> used_cache();
 
-}  // namespace tartan::inline TARTAN_ABI::c
+}  // namespace tartan::TARTAN_ABI::c

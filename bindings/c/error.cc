@@ -7,7 +7,7 @@
 #include "bindings/c/handles.h"
 #include "tartan/version.h"
 
-namespace tartan::inline TARTAN_ABI::c {
+namespace tartan::TARTAN_ABI::c {
 namespace {
 
 // Made before it is needed, and never freed.
@@ -57,7 +57,7 @@ char* copy_of(const std::string& text) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::c
+}  // namespace tartan::TARTAN_ABI::c
 
 using namespace tartan;
 

@@ -26,7 +26,7 @@ struct tartan_buffer {
   tartan::Buffer buffer;
 };
 
-namespace tartan::inline TARTAN_ABI::c {
+namespace tartan::TARTAN_ABI::c {
 
 /// An error of the caller's, or the one for when there is no memory for it.
 tartan_error* error_of(const Diags& diags) noexcept;
@@ -65,4 +65,4 @@ tartan_error* guarded(const char* function, std::initializer_list<Given> given,
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::c
+}  // namespace tartan::TARTAN_ABI::c

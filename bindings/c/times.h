@@ -6,11 +6,11 @@
 
 #include "tartan/support/times.h"
 
-namespace tartan::inline TARTAN_ABI::c {
+namespace tartan::TARTAN_ABI::c {
 
 inline nlohmann::ordered_json to_json(const StepTimes& times) {
   return {{"describe", times.describe}, {"generate", times.generate}, {"verify", times.verify},
           {"cache", times.cache},       {"assemble", times.assemble}, {"load", times.load}};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::c
+}  // namespace tartan::TARTAN_ABI::c

@@ -15,7 +15,7 @@
 #include <set>
 #include <tuple>
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 constexpr llvm::StringRef prefix = "tartan.absent.";
@@ -164,4 +164,4 @@ Diags settle_absent_results(llvm::Function& function, const std::vector<std::str
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

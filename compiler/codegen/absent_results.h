@@ -10,7 +10,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 /// A call that stands for such a result until the function is complete; `why` is what to report if
 /// an effect depends on it. `reasons` belong to the module.
@@ -25,4 +25,4 @@ namespace tartan::inline TARTAN_ABI::codegen {
 [[gnu::visibility("hidden")]] Diags settle_absent_results(llvm::Function& function,
                                                           const std::vector<std::string>& reasons);
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

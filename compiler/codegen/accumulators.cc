@@ -18,7 +18,7 @@
 
 #include "compiler/codegen/assembly.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 // A statement of wgmma each of whose results takes the register of an operand: those of
@@ -495,4 +495,4 @@ llvm::FunctionPass* name_accumulators(std::string& declaration) {
   return new NameAccumulators(declaration);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -9,7 +9,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 /// A pass for SSA form. Where each accumulator stays in one place from product to product and wait
 /// to wait, its register gets a name of its own, %acc0, %acc1, ..., in the text of these
@@ -19,4 +19,4 @@ namespace tartan::inline TARTAN_ABI::codegen {
 /// receives the text that declares the registers; it stays empty if none is named.
 [[gnu::visibility("hidden")]] llvm::FunctionPass* name_accumulators(std::string& declaration);
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -11,7 +11,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 /// LLVM's letter for a register of a type.
 inline const char* constraint(Type type) {
@@ -85,4 +85,4 @@ class [[gnu::visibility("hidden")]] Assembly {
   std::vector<llvm::Value*> arguments_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

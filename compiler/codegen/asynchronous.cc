@@ -7,7 +7,7 @@
 
 #include "compiler/codegen/impl.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 void FunctionBuilder::copy_async(Pointer to, Pointer from, int bytes, CacheOperator cache,
                                  Value valid_bytes) {
@@ -270,4 +270,4 @@ void FunctionBuilder::set_max_registers(int count, bool more) {
                     "", {});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

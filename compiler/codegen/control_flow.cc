@@ -7,7 +7,7 @@
 
 #include "compiler/codegen/impl.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 Variable FunctionBuilder::variable(Value initial) {
   llvm::Value* const value = impl_->get(initial);
@@ -138,4 +138,4 @@ Value FunctionBuilder::shuffle(Value x, Value lane) {
   return impl_->value(impl_->bits_as(moved, impl_->type(x.type)), x.type);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -25,7 +25,7 @@
 #include "compiler/codegen/target_machine.h"
 #include "compiler/codegen/value_scopes.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 // Turns LLVM's diagnostics into Tartan's. After some, such as an impossible asm constraint, the
@@ -176,4 +176,4 @@ Result<std::string> FunctionBuilder::emit() {
   return layout + finished({text.data(), text.size()}, declaration);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -12,7 +12,7 @@
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/target_machine.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 bool is_identifier(std::string_view text) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -230,4 +230,4 @@ void FunctionBuilder::at(const std::source_location& place) {
       llvm::DILocation::get(*m.context, place.line(), place.column(), m.scope));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

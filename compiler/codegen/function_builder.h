@@ -29,7 +29,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 /// Which lines L2 evicts before others.
 enum class Eviction : std::uint8_t { normal, first, last };
@@ -276,4 +276,4 @@ class FunctionBuilder {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

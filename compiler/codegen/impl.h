@@ -18,7 +18,7 @@
 #include "compiler/support/shared_layout.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 /// LLVM's address space numbers.
 constexpr unsigned address_space(StateSpace space) {
@@ -133,4 +133,4 @@ struct [[gnu::visibility("hidden")]] FunctionBuilder::Impl {
   llvm::DILexicalBlockFile* scope = nullptr;                // that file's
 };
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

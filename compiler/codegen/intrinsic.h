@@ -8,7 +8,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 /// The name of the form's intrinsic without a pointer suffix, in LLVM's scheme:
 /// "llvm.nvvm.mma.m16n8k16.row.col.f32.f32". LLVM may not have it. Empty if the scheme cannot
@@ -18,4 +18,4 @@ std::string intrinsic_name(const isa::Form& form);
 /// Whether LLVM's back end can select that intrinsic for `target`; otherwise it would abort.
 bool selectable(const isa::Form& form, const Target& target);
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

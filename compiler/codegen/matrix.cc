@@ -10,7 +10,7 @@
 #include "compiler/codegen/intrinsic.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 using isa::Form;
@@ -172,4 +172,4 @@ std::vector<Value> FunctionBuilder::matrix(const Form& form, Pointer address,
   return impl_->matrix_by_assembly(*instruction, address, operands);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -11,7 +11,7 @@
 #include "compiler/codegen/impl.h"
 #include "compiler/codegen/shared_layout.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 llvm::Value* FunctionBuilder::Impl::pointer_in(Pointer pointer, StateSpace space) {
   if (pointer.space == space) return get(pointer);
@@ -201,4 +201,4 @@ Pointer FunctionBuilder::shared_pointer(Value address) {
       StateSpace::shared);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

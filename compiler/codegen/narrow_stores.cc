@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 using Seen = llvm::SmallPtrSet<const llvm::Value*, 8>;
@@ -68,4 +68,4 @@ char NarrowStores::id = 0;
 
 llvm::FunctionPass* move_before_narrow_stores() { return new NarrowStores; }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -3,7 +3,7 @@
 // "Assertion"): calls of vprintf and __assertfail, which drivers and the emulator provide.
 #include "compiler/codegen/impl.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 llvm::FunctionCallee runtime_function(llvm::Module& module, const char* name, llvm::Type* result,
@@ -57,4 +57,4 @@ void FunctionBuilder::fail_assertion(const std::string& text, const std::string&
                       text_address(*m.module, m.name), m.build.getInt64(1)});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -8,7 +8,7 @@
 #include "compiler/codegen/assembly.h"
 #include "compiler/codegen/impl.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 // The class of registers that hold a type: those smaller than 16 bits take 16.
@@ -84,4 +84,4 @@ std::vector<Value> FunctionBuilder::statement(std::string_view text, std::span<c
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

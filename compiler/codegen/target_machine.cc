@@ -20,7 +20,7 @@ void LLVMInitializeNVPTXTargetMC(void);
 void LLVMInitializeNVPTXAsmPrinter(void);
 }
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 thread_local bool guarded = false;
@@ -110,4 +110,4 @@ void guard_fatal_errors(const std::function<void()>& work) {
   guarded = false;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

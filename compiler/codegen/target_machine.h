@@ -12,7 +12,7 @@
 
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 
 const llvm::Triple& target_triple();
 
@@ -36,4 +36,4 @@ struct FatalError : std::runtime_error {
 /// LLVM's frames are then not cleaned up: every LLVM object that `work` used must be leaked.
 void guard_fatal_errors(const std::function<void()>& work);
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

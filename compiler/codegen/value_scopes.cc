@@ -10,7 +10,7 @@
 #include <string>
 #include <tuple>
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 Place place_of(const llvm::Instruction& instruction) {
@@ -49,4 +49,4 @@ Diags values_out_of_scope(llvm::Function& function) {
   return diags;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -9,7 +9,7 @@
 
 #include "compiler/codegen/impl.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 // Types that LLVM treats as floating point. Others of PTX (tf32, e4m3, f16x2) are bits here.
@@ -336,4 +336,4 @@ std::pair<Value, Value> FunctionBuilder::unpack(Value x, Type to) {
   return {low, impl_->value(build.CreateExtractElement(pair, std::uint64_t{1}), to)};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

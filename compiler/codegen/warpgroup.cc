@@ -7,7 +7,7 @@
 #include "compiler/codegen/impl.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 using isa::OperandKind;
@@ -111,4 +111,4 @@ std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/isa/acceptance.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 bool shared_only(StateSpace space) { return space != StateSpace::global; }
@@ -103,4 +103,4 @@ bool accepts(const Wgmma& row, const Form& f) {
   return same == f;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

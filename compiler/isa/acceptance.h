@@ -8,7 +8,7 @@
 
 #include "tartan/isa/rows.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 bool accepts(const MatrixMove& row, const Form& form);
 bool accepts(const Mma& row, const Form& form);
@@ -17,4 +17,4 @@ bool accepts(const Wgmma& row, const Form& form);
 bool accepts_load(const Wmma& row, const Form& form);
 bool accepts_product(const Wmma& row, const Form& form);
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

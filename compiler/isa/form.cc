@@ -7,7 +7,7 @@
 #include <charconv>
 #include <optional>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 std::string Shape::text() const {
   return k ? fmt::format("m{}n{}k{}", m, n, k) : fmt::format("m{}n{}", m, n);
@@ -325,4 +325,4 @@ std::string_view family(const Form& form) {
 }
 
 }  // namespace isa
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

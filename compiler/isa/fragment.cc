@@ -5,7 +5,7 @@
 
 #include "compiler/isa/tables.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 // Counts how often each element of the matrix is held, and compares with the number of copies.
@@ -141,4 +141,4 @@ consteval bool metadata_disjoint() {
 static_assert(metadata_disjoint());
 
 }  // namespace
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

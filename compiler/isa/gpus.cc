@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // From NVIDIA's data sheets; multiply-adds and loads of an H100 as measured. Its latency was
@@ -189,4 +189,4 @@ Arch own_arch(const GpuRow& row) {
   return find_arch(own) ? own : Arch{row.sm, 0};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

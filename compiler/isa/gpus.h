@@ -9,7 +9,7 @@
 
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A GPU. Rates are per cycle of its multiprocessors.
 struct GpuRow {
@@ -37,4 +37,4 @@ const GpuRow* gpu_named(std::string_view name, int sm = 0);
 /// What is compiled for it alone: with suffix a if its architecture has one.
 Arch own_arch(const GpuRow& row);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -7,7 +7,7 @@
 
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 /// "; the nearest is .shared" of a word that a matrix instruction does not have; empty if none is
 /// near.
@@ -28,4 +28,4 @@ std::string longer_hint(const Spelling& spelling, const Target& target);
 /// membermask".
 std::string form_text(const Spelling& spelling, const Signature& signature);
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

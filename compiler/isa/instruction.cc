@@ -10,7 +10,7 @@
 #include "compiler/isa/tables.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr Version cta_since{7, 8};  // the ::cta suffix of .shared
@@ -461,4 +461,4 @@ std::string text(const Since& since) {
   return fmt::format("{} and PTX {}", oldest(since).text(), since.ptx.text());
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Modes = std::vector<NestedLayout>;
@@ -354,4 +354,4 @@ Result<NestedLayout> left_inverse(const NestedLayout& layout) {
   return bounded("left_inverse", coalesce(unflattened(out)));
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -5,11 +5,11 @@
 
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 bool types_match(const Signature& signature, const Spelling& spelling);
 
 /// The word that must directly follow the opcode, but does not; empty if all do.
 std::string_view misplaced(const Spelling& spelling);
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -13,7 +13,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -458,4 +458,4 @@ std::string mismatch(const Spelling& spelling) {
                      form_hint(spelling, *row));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <optional>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr int deepest = 16;  // nesting depth that parse() accepts
@@ -321,4 +321,4 @@ Result<Tiler> parse_tiler(std::string_view text) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 // clang-format off
@@ -172,4 +172,4 @@ Opcode find_opcode(std::string_view text) {
   return Opcode::none;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

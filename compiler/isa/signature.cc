@@ -8,7 +8,7 @@
 #include "compiler/isa/hints.h"
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 struct OpcodeSignatures {
@@ -160,4 +160,4 @@ std::string form_text(const Spelling& spelling, const Signature& signature) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -8,7 +8,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 /// Every predefined register. Of vectors: the elements. Of numbered registers: the first; add the
 /// number.
@@ -155,4 +155,4 @@ constexpr const SpecialRegisterRow* find_special_register(std::string_view name)
   return nullptr;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -10,7 +10,7 @@
 
 #include "compiler/isa/matching.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 // A word's meaning, looked up once for the whole list.
@@ -181,4 +181,4 @@ int access_bits(const Spelling& spelling) {
   return written_elements(spelling) * bits(spelling.type());
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -8,7 +8,7 @@
 
 #include "tartan/isa/rows.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 // ldmatrix, stmatrix, movmatrix.
 // clang-format off
@@ -143,4 +143,4 @@ inline constexpr Wgmma wgmmas[] = {
 };
 // clang-format on
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -9,7 +9,7 @@
 #include "compiler/isa/target_hint.h"
 #include "compiler/isa/target_name.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // A decimal number without sign or leading characters; nothing if `text` is anything else.
@@ -69,4 +69,4 @@ Result<Target> Target::parse(std::string_view arch) {
 
 std::string Target::text() const { return fmt::format("{}, PTX {}", arch.text(), ptx.text()); }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -13,7 +13,7 @@
 #include "compiler/isa/target_name.h"
 #include "compiler/support/nearest.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::string_view digits = "0123456789";
@@ -88,4 +88,4 @@ std::string target_problem(std::string_view text) {
                                 : fmt::format("unknown target {}{}", text, target_hint(text));
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -8,7 +8,7 @@
 
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// The existing version nearest to `version`, with the same major version if possible.
 Version nearest_version(Version version);
@@ -21,4 +21,4 @@ std::string target_hint(std::string_view text);
 std::string version_problem(Version version);
 std::string target_problem(std::string_view text);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

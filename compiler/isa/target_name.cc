@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 struct OlderRow {
@@ -35,4 +35,4 @@ std::optional<TargetName> named_target(std::span<const std::string_view> words) 
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// "sm_90a" of the table, without a reason why it is not there: Arch::parse() gives one.
 std::optional<Arch> arch_named(std::string_view text);
@@ -29,4 +29,4 @@ std::optional<TargetName> read_target_name(std::string_view text);
 /// unless the first one names one.
 std::optional<TargetName> named_target(std::span<const std::string_view> words);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -8,7 +8,7 @@
 
 #include "tartan/isa/opcode.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 enum class Timed : std::uint8_t {
   No,
@@ -69,4 +69,4 @@ constexpr TimedRow timed_as(Opcode opcode) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -7,7 +7,7 @@
 #include "compiler/isa/tables.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 // clang-format off
@@ -159,4 +159,4 @@ std::optional<Instruction> find_undocumented(const Form& form) {
   return found;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 /// Collects functions, each once.
@@ -118,4 +118,4 @@ std::vector<const Function*> Reach::from(const Function& start) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

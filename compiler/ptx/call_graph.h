@@ -9,7 +9,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// What names mean where functions are called or their addresses taken: of an alias, another one's
 /// name. The module lives longer.
@@ -55,4 +55,4 @@ class Reach {
   std::optional<std::vector<const Function*>> taken_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 // 0f and 0d: the bits, as hexadecimal digits.
@@ -184,4 +184,4 @@ std::optional<Constant> apply(char by, Constant x) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

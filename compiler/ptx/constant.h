@@ -9,7 +9,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// A value as in the tree: the bits of its type: s64, u64, f64, or f32 for 0f3F800000.
 struct Constant {
@@ -40,4 +40,4 @@ std::optional<Constant> apply(char by, Constant x);
 /// Whether a value is true as the condition of ?:.
 inline bool holds(Constant x) { return info(x.type).floating ? (x.value << 1) != 0 : x.value != 0; }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

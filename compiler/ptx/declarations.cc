@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 // ".v4" -> 4
@@ -264,4 +264,4 @@ bool DeclarationParser::parameter_list(std::vector<std::uint32_t>& into) {
   return expect(')', "',' or ')'");
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -7,7 +7,7 @@
 
 #include "compiler/ptx/operands.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// The state space of a declaration that starts with ".shared" and the like; none for any other
 /// word.
@@ -69,4 +69,4 @@ class DeclarationParser : public OperandParser {
   bool prototype_ = false;          // in .callprototype: _ is a name
 };
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -9,7 +9,7 @@
 #include "compiler/ptx/declarations.h"
 #include "compiler/support/nearest.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 constexpr std::uint64_t most_labels = 1 << 16;  // of one L<N> in .branchtargets
@@ -292,4 +292,4 @@ bool DeclarationParser::prototype(Directive& directive) {
   return true;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 using namespace std::string_view_literals;
@@ -142,4 +142,4 @@ std::size_t foreign_blank(std::string_view text, std::size_t at) {
   return 0;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -8,7 +8,7 @@
 
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// Reports the bytes of `source` that no PTX text has, once a line. The part to read: up to a zero
 /// byte, and nothing where the source is no text of bytes at all.
@@ -23,4 +23,4 @@ constexpr bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 /// The length of the blank outside ASCII, such as a no-break space, that is at `at`; 0 if none is.
 std::size_t foreign_blank(std::string_view text, std::size_t at);
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -7,7 +7,7 @@
 
 #include "compiler/ptx/lexer.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 constexpr std::string_view control_words[] = {"for",    "while",  "do",    "if",       "else",
@@ -76,4 +76,4 @@ std::string foreign_text(std::string_view text) {
   return what.empty() ? std::string() : fmt::format("expected PTX, found {}", what);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

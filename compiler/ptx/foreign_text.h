@@ -8,7 +8,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// What the text as a whole is in place of PTX, and what to do: "expected PTX, found the path
 /// k.ptx;
@@ -22,4 +22,4 @@ std::string c_statement(std::string_view word);
 /// Whether a declaration or statement of CUDA C begins with the word.
 bool is_c_word(std::string_view word);
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -9,7 +9,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// The directive of that name, or null.
 inline const Directive* find_directive(const Module& module, const Function& kernel,
@@ -36,4 +36,4 @@ inline Extents grid_unit(const Module& module, const Function& kernel) {
              : Extents{1, 1, 1};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

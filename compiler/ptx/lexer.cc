@@ -6,7 +6,7 @@
 
 #include "compiler/ptx/encoding.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 enum CharClass : std::uint8_t {
@@ -170,4 +170,4 @@ std::string_view Lexer::extend_opcode(const Token& first) {
   return text_.substr(first.offset, end - first.offset);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -9,7 +9,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 enum class TokenKind : std::uint8_t {
   End,
@@ -59,4 +59,4 @@ class Lexer {
   bool blank_ = false;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -6,7 +6,7 @@
 
 #include "compiler/support/ascii.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 LineTable::LineTable(std::string_view ptx) {
   for (int number = 1; !ptx.empty(); ++number) {
@@ -36,4 +36,4 @@ std::optional<Place> LineTable::place(int line) const {
   return Place{file->second, row.line, row.column};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

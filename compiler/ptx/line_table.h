@@ -11,7 +11,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class LineTable {
  public:
@@ -28,4 +28,4 @@ class LineTable {
   std::vector<std::pair<int, std::string>> files_;  // by number
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 
 #include "compiler/ptx/operands.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 constexpr std::string_view letters =
@@ -121,4 +121,4 @@ bool OperandParser::names_refused(const Instruction& instruction) const {
                              [&](const Operand& each) { return names_refused(each); });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

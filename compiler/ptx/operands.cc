@@ -7,7 +7,7 @@
 
 #include "compiler/ptx/constant.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 constexpr int max_depth = 32;  // of nested braces in one operand; far beyond any PTX
@@ -457,4 +457,4 @@ bool OperandParser::parenthesised(Constant& value) {
   return true;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

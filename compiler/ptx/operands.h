@@ -12,7 +12,7 @@
 #include "compiler/ptx/lexer.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 class OperandParser {
  public:
@@ -162,4 +162,4 @@ class OperandParser {
   bool listing_ = false;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -6,9 +6,9 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// parse() that goes on to the end of the text, however many errors there are.
 Module parse_all(std::shared_ptr<const Source> source, Diags& diags);
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -11,7 +11,7 @@
 #include "compiler/support/messages.h"
 #include "compiler/support/names.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 enum class Header { Begin, Version, Target, AddressSize, End };
@@ -421,4 +421,4 @@ Module parse_all(std::shared_ptr<const Source> source, Diags& diags) {
   return parse(std::move(source), diags, 0);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -6,7 +6,7 @@
 #include "compiler/ptx/declarations.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 class Printer {
@@ -216,4 +216,4 @@ std::string print(const Module& module, const Instruction& instruction) {
   return Printer(module, {}).instruction(instruction);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

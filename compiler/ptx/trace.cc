@@ -13,7 +13,7 @@
 #include "compiler/ptx/trace_sites.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 using isa::Timed;
@@ -318,4 +318,4 @@ Result<Traced> traced(const std::string& ptx, const std::string& name) {
   return Tracer(module)();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

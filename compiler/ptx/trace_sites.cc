@@ -3,7 +3,7 @@
 
 #include "tartan/isa/qualifier.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 namespace {
 
 using isa::Opcode;
@@ -96,4 +96,4 @@ const Operand* barrier_of(const Module& module, const Instruction& instruction) 
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

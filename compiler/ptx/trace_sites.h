@@ -17,7 +17,7 @@
 #include "compiler/isa/timed.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// An instruction that a timeline shows, in a kernel.
 struct TraceSite {
@@ -43,4 +43,4 @@ inline constexpr std::uint32_t end = 1u << 31, odd = 1u << 30;  // flags: after;
 inline constexpr std::uint32_t exited = odd - 1, site = odd - 1;
 }  // namespace trace_record
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <functional>
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 const Function* Module::function(std::string_view name) const {
   const auto found = function_index.find(name);
@@ -85,4 +85,4 @@ std::uint32_t Module::offset_of(std::string_view text) const {
   return 0;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 bool is_octal(char c) { return c >= '0' && c <= '7'; }
@@ -36,4 +36,4 @@ std::string from_ascii(std::string_view text) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -8,7 +8,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// `text` on one line of printable ASCII: every other byte as a backslash and three octal digits.
 std::string ascii(std::string_view text);
@@ -16,4 +16,4 @@ std::string ascii(std::string_view text);
 /// The bytes outside ASCII that ascii() replaced.
 std::string from_ascii(std::string_view text);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
@@ -83,4 +83,4 @@ const std::string& build_id() {
   return id;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -7,10 +7,10 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The linker's build id of the shared library (or program) that contains this code, in hexadecimal
 /// digits; where it has none, its file's size and time.
 const std::string& build_id();
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

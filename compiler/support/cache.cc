@@ -26,7 +26,7 @@
 #include "compiler/support/step_timer.h"
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 namespace fs = std::filesystem;
@@ -378,4 +378,4 @@ Status Cache::clear() const { return state_->clear(); }
 CacheStats Cache::stats() const { return state_->stats(); }
 Diags Cache::problems() const { return state_->problems(); }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

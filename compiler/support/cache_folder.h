@@ -8,7 +8,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The folder where CacheOptions name none; empty: the environment names no place for it.
 std::string standard_cache_folder();
@@ -21,4 +21,4 @@ struct CacheKind {
 /// Of the folder's entries, by name.
 std::vector<CacheKind> kinds_of(const std::string& folder);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

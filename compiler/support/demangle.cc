@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // Names of generated code have megabytes; nobody reads them.
@@ -97,4 +97,4 @@ std::vector<std::string> demangled_parameters(std::string_view name) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

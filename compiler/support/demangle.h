@@ -12,7 +12,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// As c++filt prints it; a name that is not mangled stays as it is.
 std::string demangled(std::string_view name);
@@ -24,4 +24,4 @@ std::string demangled_name(std::string_view name);
 /// mangled, or is not a function's.
 std::vector<std::string> demangled_parameters(std::string_view name);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -10,7 +10,7 @@
 
 #include "compiler/support/messages.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::string_view level_colour(Level level) {
@@ -231,4 +231,4 @@ void detail::throw_no_value(const Diags& diags) {
   throw std::logic_error("this Result has no value: " + diags.text());
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

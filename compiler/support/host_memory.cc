@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // The first number of a file; nothing if it does not begin with a number ("max").
@@ -36,4 +36,4 @@ bool fits_in_memory(std::uint64_t bytes) {
   return !most || !used || (*used < *most && bytes <= *most - *used);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -7,10 +7,10 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Whether so many bytes more can be used now, as far as the host and the control group of this
 /// process tell. Of what is small it is not asked.
 bool fits_in_memory(std::uint64_t bytes);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

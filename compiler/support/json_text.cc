@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/support/json_text.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // The quote that ends the string at `begin`, or the end of the text.
@@ -24,4 +24,4 @@ std::optional<std::size_t> nested_too_deep(std::string_view json) {
   return std::nullopt;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

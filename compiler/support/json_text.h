@@ -8,7 +8,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Limit of nested brackets and braces in JSON that Tartan reads; its own files have at most six.
 inline constexpr int most_json_nesting = 100;
@@ -17,4 +17,4 @@ inline constexpr int most_json_nesting = 100;
 /// destroy values recursively, so such a text could overflow their stack.
 std::optional<std::size_t> nested_too_deep(std::string_view json);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr std::string_view cut = "...", blanks = " \t\n";
@@ -53,4 +53,4 @@ void hold_standard_streams() noexcept {
       const int held = open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

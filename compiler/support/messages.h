@@ -7,7 +7,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Readers that need all of a text report so many errors of it, and then stop.
 inline constexpr int most_errors = 100;
@@ -23,4 +23,4 @@ void complain(std::string_view text) noexcept;
 /// file that is opened later would take their place.
 void hold_standard_streams() noexcept;
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

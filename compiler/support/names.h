@@ -10,7 +10,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A hash of names, which are short: eight bytes at a time, inline.
 struct NameHash {
@@ -44,4 +44,4 @@ template <class T>
 using NameMap = std::unordered_map<std::string_view, T, NameHash>;
 using NameSet = std::unordered_set<std::string_view, NameHash>;
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::size_t longest = 100;   // letters of a word that is compared
@@ -74,4 +74,4 @@ std::string nearest_hint(std::string_view word, std::span<const std::string_view
   return nearest_text(near);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

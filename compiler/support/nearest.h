@@ -11,7 +11,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// The number of letters to insert, delete, replace, or exchange with the next one. Upper and lower
 /// case are alike.
@@ -33,4 +33,4 @@ std::string nearest_text(std::span<const std::string> words);
 std::string nearest_hint(std::string_view word, std::span<const std::string_view> words,
                          std::string_view prefix = {});
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 #include "compiler/support/json_text.h"
 #include "compiler/support/nearest.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using nlohmann::json;
@@ -99,4 +99,4 @@ Result<std::vector<std::string>> read_json(std::span<const Option> options, std:
   return given;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

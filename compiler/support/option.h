@@ -11,7 +11,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 struct Option {
   /// Where the value goes, which also says what it may be: a number, a word, yes or no, a list of
@@ -32,4 +32,4 @@ struct Option {
 Result<std::vector<std::string>> read_json(std::span<const Option> options, std::string_view json,
                                            std::string_view what);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

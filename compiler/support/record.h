@@ -25,7 +25,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 template <typename T>
 concept RecordNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -132,4 +132,4 @@ bool from_bytes(std::string_view bytes, T& record) {
   return in.done();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

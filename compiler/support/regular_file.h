@@ -6,9 +6,9 @@
 
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// read_source() of a regular file; a FIFO, for which that would wait, is refused like a device.
 Result<Source> read_regular_file(const std::string& path);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

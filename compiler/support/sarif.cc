@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -67,4 +67,4 @@ std::string to_sarif(const Diags& diags, std::string_view version, bool complete
   return log.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

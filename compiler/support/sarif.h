@@ -8,10 +8,10 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// One run of the tool `tartan`, of that version. `completed`: every requested file could be read
 /// and checked.
 std::string to_sarif(const Diags& diags, std::string_view version, bool completed);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

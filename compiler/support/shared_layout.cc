@@ -5,7 +5,7 @@
 
 #include <charconv>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr std::string_view at = " at ", next = ", ";
@@ -40,4 +40,4 @@ SharedLayout read_shared_layout(std::string_view ptx, std::string_view memory) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -13,7 +13,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Names with their first bytes.
 using SharedLayout = std::vector<std::pair<std::string, std::uint64_t>>;
@@ -23,4 +23,4 @@ std::string text(std::string_view memory, const SharedLayout& layout);
 /// What the comment on `memory` says; nothing if the text has none.
 SharedLayout read_shared_layout(std::string_view ptx, std::string_view memory);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -16,7 +16,7 @@
 #include <memory>
 #include <new>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 Source::Source(std::string name, std::string text)
     : name_(std::move(name)), text_(std::move(text)) {
@@ -210,4 +210,4 @@ Status write_file(const std::string& path, std::string_view text) {
   return failed;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

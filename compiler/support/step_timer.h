@@ -6,7 +6,7 @@
 
 #include "tartan/support/times.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class StepTimer {
  public:
@@ -19,4 +19,4 @@ class StepTimer {
   double StepTimes::*outer_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

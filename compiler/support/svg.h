@@ -7,7 +7,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::svg {
+namespace tartan::TARTAN_ABI::svg {
 
 /// Escapes text for an element.
 inline std::string escaped(std::string_view text) {
@@ -29,4 +29,4 @@ inline double width_of(std::string_view text, int font_size) {
   return static_cast<double>(text.size()) * letter * font_size;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::svg
+}  // namespace tartan::TARTAN_ABI::svg

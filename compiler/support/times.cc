@@ -6,7 +6,7 @@
 
 #include "compiler/support/step_timer.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -64,4 +64,4 @@ StepTimer::~StepTimer() {
 
 }  // namespace detail
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -8,7 +8,7 @@
 
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -90,4 +90,4 @@ void check_alignment(Context& context, const FunctionView& view) {
   AlignmentChecker(context, view).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

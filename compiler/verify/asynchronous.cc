@@ -13,7 +13,7 @@
 #include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -221,4 +221,4 @@ void check_asynchronous(Context& context, const FunctionView& view) {
   AsynchronousChecker(context, view).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -13,7 +13,7 @@
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -349,4 +349,4 @@ class CallChecker {
 
 void check_calls(Context& context, const FunctionView& view) { CallChecker(context, view).run(); }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

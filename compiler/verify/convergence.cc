@@ -10,7 +10,7 @@
 
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 bool leaves(const isa::Spelling& spelling) {
@@ -159,4 +159,4 @@ void check_convergence(Context& context, const FunctionView& view) {
   check_divergent_loops(context, view, reported);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

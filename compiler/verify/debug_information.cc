@@ -12,7 +12,7 @@
 #include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using ptx::Lexer;
@@ -188,4 +188,4 @@ class DebugChecker {
 
 void check_debug_information(Context& context) { DebugChecker(context).run(); }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -10,7 +10,7 @@
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using ptx::Variable;
@@ -258,4 +258,4 @@ class DeclarationChecker {
 
 void check_declarations(Context& context) { DeclarationChecker(context).run(); }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

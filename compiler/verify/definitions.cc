@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -231,4 +231,4 @@ std::optional<VariableOffset> Definitions::variable(std::string_view name, int d
   return found;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

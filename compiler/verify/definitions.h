@@ -15,7 +15,7 @@
 #include "compiler/support/names.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 /// A register's value in each lane of a block's first warp.
 using LaneValues = std::array<std::int64_t, 32>;
@@ -72,4 +72,4 @@ std::optional<bool> compare_values(const isa::Spelling& spelling, std::int64_t x
 /// Whether some lane's value differs from another's.
 bool differs(const LaneValues& values);
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -13,7 +13,7 @@
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using ptx::Directive;
@@ -364,4 +364,4 @@ class DirectiveChecker {
 
 void check_directives(Context& context) { DirectiveChecker(context).run(); }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

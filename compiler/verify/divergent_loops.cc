@@ -16,7 +16,7 @@
 #include "compiler/verify/lane_shapes.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Control;
@@ -313,4 +313,4 @@ void check_divergent_loops(Context& context, const FunctionView& view,
   LoopChecker(context, view, reported).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

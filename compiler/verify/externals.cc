@@ -8,7 +8,7 @@
 #include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using ptx::Operand;
@@ -119,4 +119,4 @@ void check_external_calls(Context& context, const FunctionView& view) {
   ExternalCalls(context, view).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

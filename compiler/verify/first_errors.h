@@ -6,10 +6,10 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 /// Parses and verifies like check(), up to the 100th error: what it costs does not depend on how
 /// much is wrong.
 Diags first_errors(std::shared_ptr<const Source> source, ptx::Module& module);
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -6,7 +6,7 @@
 
 #include "compiler/verify/operand_matcher.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::operator""_q;
@@ -156,4 +156,4 @@ OperandMismatch OperandMatcher::texel_mismatch(const ptx::Operand& coordinates,
   return {&"register-type"_rule, {}, expected + ", found several types"};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -9,7 +9,7 @@
 #include "compiler/ptx/declarations.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using ptx::Operand;
@@ -226,4 +226,4 @@ class InitializerChecker {
 
 void check_initializers(Context& context) { InitializerChecker(context).run(); }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -13,7 +13,7 @@
 #include "compiler/verify/operand_matcher.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -168,4 +168,4 @@ void check_instructions(Context& context, const FunctionView& view) {
   InstructionChecker(context, view).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

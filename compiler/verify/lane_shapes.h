@@ -10,7 +10,7 @@
 
 #include "compiler/verify/definitions.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 /// What is known of a register in all places of a function.
 struct LaneShape {
@@ -53,4 +53,4 @@ class LaneShapes {
   NameMap<LaneShape> shapes_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -9,7 +9,7 @@
 #include "tartan/isa/signature.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Opcode;
@@ -394,4 +394,4 @@ LiveRegisters live_registers(const ptx::Module& module, const ptx::Function& fun
   return Liveness(module, function).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -16,7 +16,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 struct LiveRegisters {
   int most = 0;     // 32-bit registers that live at once at a matrix instruction; 0: there is none
@@ -27,4 +27,4 @@ struct LiveRegisters {
 
 LiveRegisters live_registers(const ptx::Module& module, const ptx::Function& function);
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -9,7 +9,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Form;
@@ -135,4 +135,4 @@ void check_matrix_instructions(Context& context, const FunctionView& view) {
   MatrixChecker(context, view).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

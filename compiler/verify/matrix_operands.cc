@@ -7,7 +7,7 @@
 
 #include "compiler/support/counted.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::OperandSpec;
@@ -382,4 +382,4 @@ void MatrixOperands::pair(const OperandSpec& spec, const ptx::Operand& operand) 
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

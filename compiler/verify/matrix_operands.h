@@ -8,7 +8,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 class MatrixOperands {
  public:
@@ -48,4 +48,4 @@ class MatrixOperands {
   const isa::Instruction& row_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -6,7 +6,7 @@
 
 #include "compiler/isa/special_registers.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Fit;
@@ -467,4 +467,4 @@ bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) c
   return isa::space_bit(info.space) & spaces && !(wanted.row.written && info.constant);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -11,7 +11,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 /// The meaning of the names in one instruction's operands, looked up once for all signatures.
 class OperandNames {
@@ -139,4 +139,4 @@ class OperandMatcher {
   const OperandNames& names_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -7,7 +7,7 @@
 
 #include "compiler/verify/operand_matcher.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::OperandRow;
@@ -266,4 +266,4 @@ std::string OperandMatcher::found(const ptx::Operand& operand) const {
   return {};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

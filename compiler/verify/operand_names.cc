@@ -6,7 +6,7 @@
 
 #include "compiler/verify/operand_matcher.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 OperandNames::OperandNames(Context& context, const FunctionView& view)
     : context_(context), view_(view), operands_(context.module.operands.data()) {
@@ -107,4 +107,4 @@ std::string OperandNames::unwritable(std::string_view text) const {
   return {};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

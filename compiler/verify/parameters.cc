@@ -7,7 +7,7 @@
 
 #include "compiler/ptx/declarations.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 // .b32, .f16x2: any kind of number of that size.
@@ -95,4 +95,4 @@ std::string describe(const ptx::Variable& variable) {
   return variable.array ? out + fmt::format("[{}]", variable.elements) : out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

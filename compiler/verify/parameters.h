@@ -7,7 +7,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 /// The parameters and results of a function or prototype.
 struct FunctionType {
@@ -39,4 +39,4 @@ bool states(const ptx::Module& module, const ptx::Function& function, std::strin
 /// ".align 16 .b8[64]", ".v2 .f32"
 std::string describe(const ptx::Variable& variable);
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

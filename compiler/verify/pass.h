@@ -13,7 +13,7 @@
 #include "tartan/ptx/tree.h"
 #include "tartan/verify/verify.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 /// One function of the module, with its names resolved.
 struct FunctionView {
@@ -88,4 +88,4 @@ void check_proxies(Context& context, const FunctionView& view);
 void check_alignment(Context& context, const FunctionView& view);
 void check_performance(Context& context, const FunctionView& view);
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -7,7 +7,7 @@
 
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Form;
@@ -88,4 +88,4 @@ void check_performance(Context& context, const FunctionView& view) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

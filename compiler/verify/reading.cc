@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/verify/reading.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 Reading read(std::string_view opcode) {
@@ -54,4 +54,4 @@ const isa::Instruction* Readings::instruction(const ptx::Instruction& instructio
   return found && found->operands.size() == instruction.count ? found : nullptr;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -11,7 +11,7 @@
 #include "tartan/isa/instruction.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 struct Reading {
   isa::FormText text;
@@ -40,4 +40,4 @@ class Readings {
   std::vector<std::unique_ptr<Reading>> readings_;  // as Module::spellings
 };
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -12,7 +12,7 @@
 #include "compiler/verify/parameters.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 std::uint32_t offset_of(const Context& context, std::string_view name) {
@@ -231,4 +231,4 @@ void check_redefinitions(Context& context, const FunctionView& view) {
   for (const BlockNames& block : blocks) block.finish();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

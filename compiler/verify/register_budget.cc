@@ -7,7 +7,7 @@
 #include "compiler/ptx/kernel_directives.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 // The most threads of a block that the kernel states; 0: none.
@@ -74,4 +74,4 @@ void check_register_budget(Context& context, const FunctionView& view) {
                              context.module.source->line(view.function.offset)));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

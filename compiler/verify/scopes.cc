@@ -3,7 +3,7 @@
 
 #include "compiler/isa/special_registers.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 std::string_view base_name(std::string_view name) {
   if (name.starts_with("generic(") && name.ends_with(')')) return name.substr(8, name.size() - 9);
@@ -209,4 +209,4 @@ std::optional<std::uint32_t> Scopes::label(std::string_view name) const {
   return found->second.back();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

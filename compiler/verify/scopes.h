@@ -10,7 +10,7 @@
 #include "compiler/support/names.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 enum class NameKind : std::uint8_t { Unknown, Register, Variable, Function, Label, Special };
 
@@ -100,4 +100,4 @@ class Scopes {
 /// `%tid.x` -> `%tid`, `generic(x)` -> `x`.
 std::string_view base_name(std::string_view name);
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -13,7 +13,7 @@
 #include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using ptx::Function;
@@ -169,4 +169,4 @@ void check_shared_memory(Context& context) {
   if (const ArchRow* row = find_arch(context.target.arch)) SharedChecker(context, *row).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

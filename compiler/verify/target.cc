@@ -6,7 +6,7 @@
 #include "compiler/isa/target_name.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 // By a target of no architecture nothing is judged.
@@ -61,4 +61,4 @@ void check_target(Context& context) {
   else if (!module.targets.empty()) take_target(context);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

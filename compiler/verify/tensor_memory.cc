@@ -9,7 +9,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/isa/qualifier.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::operator""_q;
@@ -85,4 +85,4 @@ void check_tensor_memory_groups(Context& context) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

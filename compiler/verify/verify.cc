@@ -9,7 +9,7 @@
 #include "compiler/verify/pass.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 constexpr void (*module_passes[])(Context&) = {
@@ -104,4 +104,4 @@ Diags first_errors(std::shared_ptr<const Source> source, ptx::Module& module) {
   return diags;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -12,7 +12,7 @@
 #include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 namespace {
 
 using isa::Role;
@@ -272,4 +272,4 @@ void check_warpgroups(Context& context, const FunctionView& view) {
   WarpgroupChecker(context, view).run();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -9,7 +9,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 
 bool has_clusters(KernelState& state, std::string_view call) {
@@ -189,4 +189,4 @@ void Builder::cluster_barrier(Here at) {
   detail::cluster_barrier(*state_);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

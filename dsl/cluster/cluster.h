@@ -7,7 +7,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Whether the target has the clusters that the kernel asks for; reports if not.
 bool has_clusters(KernelState& state, std::string_view call);
@@ -29,4 +29,4 @@ void require_cluster_barrier(KernelState& state, const Tensor& from);
 /// Reports an access to another CTA's memory that the CTA may not live to see.
 void check_last_access(KernelState& state);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

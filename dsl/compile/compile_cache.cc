@@ -5,7 +5,7 @@
 #include "compiler/support/record.h"
 #include "compiler/support/step_timer.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 // Argument-dependent lookup finds those of tartan's structs here.
 static auto members_of(Place& x) {
@@ -151,4 +151,4 @@ void hold(const Cache& cache, const CacheKey& key, const Compiled& compiled) {
 std::string entry_of(const Compiled& compiled) { return entry_with_warnings(compiled); }
 
 }  // namespace detail
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 #include "tartan/cache.h"
 #include "tartan/dsl/kernel.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The PTX of a kernel, what the checker says of it, and the registers that it needs.
 struct CompiledText {
@@ -31,4 +31,4 @@ void hold(const Cache& cache, const CacheKey& key, const Compiled& compiled);
 /// All of it, as an entry of the cache has it: equal for equals.
 std::string entry_of(const Compiled& compiled);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -18,7 +18,7 @@
 #include "tartan/ptx/trace.h"
 #include "tartan/verify/verify.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::int64_t max_static_shared =
@@ -418,4 +418,4 @@ Result<Compiled> compile(const Kernel& kernel, Arch arch, const Cache& cache) {
   return compile_keyed(kernel, arch, cache);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -14,7 +14,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/isa/signature.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using detail::Effect;
@@ -210,4 +210,4 @@ Scalar Builder::address(const Global& tile, const Scalar& row, const Scalar& col
   return state_->scalar(state_->f().global_address(*place));
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -13,7 +13,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using codegen::Value;
@@ -399,4 +399,4 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling,
   return named_instruction(*state_, spelling, operands);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 using codegen::Value;
 using detail::KernelState;
@@ -214,4 +214,4 @@ Scalar::Scalar(const ScalarVariable& variable, Here at) {
   *this = state->scalar(state->f().get(variable.variable_));
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -5,7 +5,7 @@
 
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr int gpcs = 8, multiprocessors = 132;
@@ -54,4 +54,4 @@ Scalar beside_on_gpc(const Scalar& cluster, std::int64_t count, int size) {
              : select((cluster < deal.first) | (cluster >= deal.first + dealt), cluster, place);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

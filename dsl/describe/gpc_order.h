@@ -8,7 +8,7 @@
 #include "tartan/dsl/scalar.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Whether block_tile() orders `count` clusters of `down` x `across` CTAs by GPC: those in a line,
 /// which share one operand by multicast, where all run at the same time on sm_90. A GPC reads a
@@ -21,4 +21,4 @@ bool ordered_by_gpc(Arch arch, int down, int across, std::int64_t count);
 /// where no GPC has two.
 Scalar beside_on_gpc(const Scalar& cluster, std::int64_t count, int size);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -8,7 +8,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using detail::KernelState;
@@ -189,4 +189,4 @@ void detail::with_eviction(Builder& k, codegen::Eviction eviction,
   current = before;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

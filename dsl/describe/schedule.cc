@@ -9,7 +9,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
@@ -192,4 +192,4 @@ void Builder::stream_tiles(const Scalar& m, const Scalar& n, const Tile& tile, c
       at);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -5,7 +5,7 @@
 #include "dsl/layout/addressing.h"
 #include "dsl/state/scalars.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 Scalar widened(KernelState& state, const Scalar& x) {
   if (x.constant() || is_bad(x) || bits(x.type()) == 64) return x;
@@ -217,4 +217,4 @@ bool require_shape(KernelState& state, const Tensor& tensor, std::int64_t rows, 
   return false;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The address of element (row, col) of a tensor, which is read there (or read and written).
 codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
@@ -43,4 +43,4 @@ bool constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols
 bool require_shape(KernelState& state, const Tensor& tensor, std::int64_t rows, std::int64_t cols,
                    std::string_view what);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -216,4 +216,4 @@ ElementPlace Builder::place(const FragmentKind& kind, int i, Here at) {
           detail::along(lane, map, &isa::Coord::col)};
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

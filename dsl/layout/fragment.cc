@@ -5,7 +5,7 @@
 
 #include "dsl/layout/fragments.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 namespace {
 
@@ -89,4 +89,4 @@ FragmentVariable& FragmentVariable::operator=(const Fragment& fragment) {
 
 FragmentVariable::operator Fragment() const { return detail::read({this, 1})[0]; }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

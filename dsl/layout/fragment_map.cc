@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/layout/fragment_map.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 isa::Coord minus(const isa::Coord& x, const isa::Coord& y) {
@@ -75,4 +75,4 @@ LaneMap lane_map(const FragmentKind& kind, int i) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -8,7 +8,7 @@
 
 #include "tartan/dsl/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A fragment of 32-bit registers as matrices of 8 lines of 16 bytes, one per register, each with
 /// ldmatrix's layout: lane 4g+t holds bytes 4t..4t+3 of line g.
@@ -42,4 +42,4 @@ struct LaneMap {
 
 LaneMap lane_map(const FragmentKind& kind, int i);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using codegen::Value;
 using Parts = HandleParts;
@@ -146,4 +146,4 @@ bool is_still_zero(const KernelState& state, const Fragment& fragment) {
   return variable && state.flights.is_untouched(*variable);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -7,7 +7,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The type of one 32 or 64-bit register of a fragment of `type`.
 constexpr Type register_type(Type type) { return type == f32 || type == f64 ? type : b32; }
@@ -40,4 +40,4 @@ std::vector<Fragment> read(std::span<const FragmentVariable> variables);
 /// Whether a fragment is of a variable that has not been assigned since its declaration.
 bool is_still_zero(const KernelState& state, const Fragment& fragment);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

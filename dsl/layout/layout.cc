@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 std::string text(const Scalar& value) {
@@ -285,4 +285,4 @@ Layout stored(Major major, const Scalar& rows, const Scalar& cols) {
   return major == Major::col ? col_major(rows, cols) : row_major(rows, cols);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -8,7 +8,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 std::string_view word(Lines lines) { return lines == Lines::rows ? "row" : "column"; }
@@ -206,9 +206,9 @@ bool at_place(const TiledParts& mma, Operand operand, const WarpTile& given) {
   return true;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 std::vector<ScalarVariable> variables_of(detail::KernelState& state, std::size_t count,
@@ -233,4 +233,4 @@ ColumnVariable TiledMma::col_variable(const Scalar& initial, Here at) const {
   return ColumnVariable(variables_of(*parts_.state, source->count(), initial, at), source);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -13,7 +13,7 @@
 #include "dsl/layout/tiles.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The rows, or columns, that values belong to.
 struct LineSource {
@@ -44,4 +44,4 @@ bool same_places(KernelState& state, const FragmentKind& kind, const WarpPlace& 
 /// Whether fragments of `operand` are where the tiled MMA has its own.
 bool at_place(const TiledParts& mma, Operand operand, const WarpTile& given);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

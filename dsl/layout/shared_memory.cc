@@ -6,7 +6,7 @@
 #include "dsl/roles/warpgroups.h"
 #include "dsl/value/indices.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 void check_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages) {
   if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages))
@@ -121,4 +121,4 @@ void block_barrier(KernelState& state) {
   state.memories.forget_writes();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -7,7 +7,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Writes of a block's threads to shared memory are visible to each other only after a barrier.
 void note_write(KernelState& state, const Tensor& to);
@@ -27,4 +27,4 @@ void block_barrier(KernelState& state);
 /// Whether the ring has the stage; reports if not.
 void check_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

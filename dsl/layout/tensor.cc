@@ -5,7 +5,7 @@
 #include "dsl/state/scalars.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 namespace {
 
@@ -232,4 +232,4 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -5,7 +5,7 @@
 
 #include "dsl/layout/fragments.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 int isa::Coord::*axis(Lines lines) {
@@ -83,4 +83,4 @@ std::vector<Scalar> line_places(Builder& k, const WarpTile& tile, Lines lines,
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -11,7 +11,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/warp_tile.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A builder for the tile's kernel; none for tiles of refused calls.
 std::optional<Builder> builder_of(const WarpTile& tile, const std::source_location& at);
@@ -44,4 +44,4 @@ inline std::size_t line_of(const LaneLines& lanes, Lines lines, int y, int x, st
 std::vector<Scalar> line_places(Builder& k, const WarpTile& tile, Lines lines,
                                 const std::source_location& at);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

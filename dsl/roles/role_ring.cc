@@ -7,7 +7,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Scalar& stage) {
@@ -138,4 +138,4 @@ void LateRelease::finish() {
       Scalar(0) < stages_.count, [&] { leave(); }, stages_.at);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

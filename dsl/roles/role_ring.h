@@ -9,7 +9,7 @@
 #include "dsl/roles/roles.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 constexpr std::int64_t mbarrier_bytes = 8;
 
@@ -83,4 +83,4 @@ class LateRelease {
   bool behind_ = false;  // by one stage
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -16,7 +16,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -497,4 +497,4 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   state.cluster.met = true, state.cluster.accessed.reset();
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -8,7 +8,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// How the k-tiles of a pipeline are described and run: all by one code; k-tile 0 by code of its
 /// own; by warpgroups in turn.
@@ -86,4 +86,4 @@ bool divides_fill(KernelState& state);
 /// This role's part of a pipeline, inside Builder::roles(). `ring`: that warpgroups have in common.
 void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring = nullptr);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

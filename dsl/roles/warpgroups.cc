@@ -12,7 +12,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -330,4 +330,4 @@ void Builder::in_turn(const std::function<void()>& body, Here at) {
   turn.pass_on(*this, at);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -4,7 +4,7 @@
 
 #include "dsl/roles/roles.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Initializes the mbarriers of in_turn(), in one thread.
 void init_turns(KernelState& state);
@@ -24,4 +24,4 @@ void warpgroup_barrier(KernelState& state);
 /// Whether a named barrier of the user's is not one of a warpgroup's; reports if it is.
 bool is_free_barrier(KernelState& state, int id);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

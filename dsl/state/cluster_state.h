@@ -9,7 +9,7 @@
 #include "compiler/codegen/function_builder.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 struct ClusterState {
   bool met = false;                    // a cluster_barrier() was described
@@ -25,4 +25,4 @@ struct ClusterState {
   codegen::Variable next = {};
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

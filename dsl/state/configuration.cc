@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr int most_registers = 255;  // of any thread
@@ -57,4 +57,4 @@ int Configuration::consumer_registers() const {
   return std::min(first_registers() + given / warps / 8 * 8, most);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

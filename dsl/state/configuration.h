@@ -7,7 +7,7 @@
 #include "tartan/dsl/kernel.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 struct Configuration {
   /// Adjusts the options to the target.
@@ -32,4 +32,4 @@ struct Configuration {
   static constexpr int producer_registers = 24;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 #include "dsl/state/scalars.h"
 #include "dsl/value/operators.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 thread_local KernelState* described = nullptr;
@@ -126,9 +126,9 @@ bool KernelState::has_body(bool given, std::string_view what) {
   return given;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 Shared Ring::operator[](const RingIndex& index) const {
   const Scalar& stage = index.number;
@@ -146,4 +146,4 @@ Shared Ring::operator[](const RingIndex& index) const {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

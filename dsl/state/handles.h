@@ -9,7 +9,7 @@
 #include "tartan/dsl/scalar.h"
 #include "tartan/dsl/tensor.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The one friend of Scalar, View, Fragment and FragmentVariable.
 struct HandleParts {
@@ -54,4 +54,4 @@ const std::shared_ptr<KernelState>& state_of(const auto& handle) {
   return HandleParts::state(handle);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

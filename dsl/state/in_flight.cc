@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using codegen::FunctionBuilder;
 using codegen::Value;
@@ -210,4 +210,4 @@ void Flights::in_body(FunctionBuilder& f, BeforeBody before, const std::function
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

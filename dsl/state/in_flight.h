@@ -16,7 +16,7 @@
 #include "compiler/codegen/function_builder.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 struct VariableRecord;
 
@@ -130,4 +130,4 @@ class Flights {
   std::vector<BeforeBody> bodies_;  // open bodies, the innermost last
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

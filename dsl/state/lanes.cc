@@ -3,7 +3,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // As a register of that type holds it.
@@ -75,4 +75,4 @@ bool by_all_threads(KernelState& state, std::string_view call) {
   return reached_by(state, call, Split::warps, "all threads");
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -12,7 +12,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 struct KernelState;
 
@@ -66,4 +66,4 @@ class ThreadValues {
 bool by_all_lanes(KernelState& state, std::string_view call);
 bool by_all_threads(KernelState& state, std::string_view call);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

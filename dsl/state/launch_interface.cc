@@ -5,7 +5,7 @@
 
 #include "dsl/state/scalars.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 int LaunchInterface::add(CompiledParam param, int value) {
   params_.push_back(std::move(param));
@@ -84,4 +84,4 @@ std::optional<MapNumber> tile_count(const LaunchInterface& launch, const Scalar&
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -15,7 +15,7 @@
 #include "tartan/dsl/layout.h"
 #include "tartan/dsl/scalar.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class LaunchInterface {
  public:
@@ -76,4 +76,4 @@ std::optional<MatrixSpan> span_of(const LaunchInterface& launch, const Layout& l
 std::optional<MapNumber> tile_count(const LaunchInterface& launch, const Scalar& whole,
                                     std::int64_t size);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 std::string text(const Place& place) {
   return fmt::format("{}:{}", place.file.substr(place.file.rfind('/') + 1), place.line);
@@ -69,4 +69,4 @@ Version Log::next_version() const {
   return out == target_.ptx && target_read_ && out < newest_version ? out.next() : out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -14,7 +14,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A place that a message names: file:line.
 std::string text(const Place& place);
@@ -76,4 +76,4 @@ class Log {
   bool target_read_ = false;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

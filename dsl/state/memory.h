@@ -14,7 +14,7 @@
 #include "tartan/dsl/tensor.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The memory of a matrix: its address, and whether it is shared.
 struct Memory {
@@ -100,4 +100,4 @@ class Memories {
   codegen::SharedLayout shared_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 bool is_identifier(std::string_view name);
 inline constexpr std::string_view identifier_rule =
@@ -25,4 +25,4 @@ class Names {
   std::vector<std::string> taken_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -13,7 +13,7 @@
 #include "dsl/state/state.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 // -- Tiles: dsl/units/threads/copy.cc, dsl/units/tma/tensor_copy.cc, dsl/tile/tensor_store.cc,
 // dsl/units/tma/box_stores.cc.
@@ -90,4 +90,4 @@ Scalar one_of(KernelState& state, Scalar result, std::initializer_list<const Sca
 /// no call has changed.
 bool takes_low_bits(const KernelState& state, Type element, const Scalar& value);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

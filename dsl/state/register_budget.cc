@@ -7,7 +7,7 @@
 
 #include "compiler/ptx/line_table.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // Addresses, counters and the operands of one instruction, as measured on GEMMs: no kernel whose
@@ -85,4 +85,4 @@ Diags RegisterBudget::check(const Configuration& config, const verify::LiveRegis
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

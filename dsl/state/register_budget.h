@@ -14,7 +14,7 @@
 #include "tartan/dsl/tiled_mma.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class RegisterBudget {
  public:
@@ -34,4 +34,4 @@ class RegisterBudget {
   Place at_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -15,7 +15,7 @@
 #include "tartan/dsl/kernel.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Which of the block's warps run the code under description.
 enum class Role : std::uint8_t { all, consumer, producer };
@@ -105,4 +105,4 @@ struct StageFill {
   codegen::Value starts_tma;  // a predicate; none outside producers
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

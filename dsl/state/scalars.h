@@ -8,7 +8,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The result of a refused operation: using it gives another one, without a further diagnostic.
 Scalar bad_scalar();
@@ -36,4 +36,4 @@ std::uint64_t ones(const Scalar& scalar);
 /// Zero of a type.
 codegen::Value zero_value(codegen::FunctionBuilder& f, Type type);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

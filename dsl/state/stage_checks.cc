@@ -5,7 +5,7 @@
 
 #include "dsl/state/handles.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 bool same_value(const Scalar& x, const Scalar& y) {
@@ -62,4 +62,4 @@ void StageChecks::report(Log& log) const {
                       text(changed->second)));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

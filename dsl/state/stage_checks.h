@@ -14,7 +14,7 @@
 #include "dsl/state/log.h"
 #include "tartan/dsl/scalar.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class StageChecks {
  public:
@@ -66,4 +66,4 @@ class StageChecks {
   std::map<Variable, Place> read_by_fill_, changed_by_use_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 KernelState::KernelState(const Kernel& kernel, const Target& target)
     : config(kernel.options(target), target),
@@ -20,4 +20,4 @@ void KernelState::at(const std::source_location& here) {
   other->log.report("foreign-value"_rule, "this call belongs to another kernel");
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

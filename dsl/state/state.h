@@ -32,7 +32,7 @@
 #include "dsl/state/stage_checks.h"
 #include "tartan/dsl/kernel.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 struct KernelState : std::enable_shared_from_this<KernelState> {
   KernelState(const Kernel& kernel, const Target& target);
@@ -126,4 +126,4 @@ class Description {
   KernelState* before_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -7,7 +7,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 // The work of one instruction: the widest shape needs the fewest instructions.
@@ -87,4 +87,4 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
   return {};
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

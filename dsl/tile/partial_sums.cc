@@ -17,7 +17,7 @@
 #include "tartan/dsl/tile_arithmetic.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -331,4 +331,4 @@ WarpTile TiledMma::sum(const WarpTile& partial, Here at) const {
                            at);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

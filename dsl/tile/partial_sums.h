@@ -8,7 +8,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// How many of its `own` columns of fragments a taker gets at a time: a divisor, as many as fit in
 /// half of the `left` bytes (the rest may stage stores), but at most 64 KB; or in what the kernel
@@ -29,4 +29,4 @@ inline int takers_among(int splits, int across) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -14,7 +14,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tile_arithmetic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -179,4 +179,4 @@ ColumnValues col_sum(const WarpTile& tile, Here at) {
   return detail::reduced<ColumnValues>(tile, Lines::cols, detail::plus, at);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

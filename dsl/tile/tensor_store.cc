@@ -11,7 +11,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -139,4 +139,4 @@ void Builder::add(const Global& to, const WarpTile& tile, Here at) {
       at);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 #include "dsl/state/scalars.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using detail::KernelState;
@@ -297,4 +297,4 @@ ColumnValues combined(Arithmetic op, const ScalarOperand& x, const ColumnValues&
 
 }  // namespace detail
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 #include "dsl/tile/tiled_parts.h"
 #include "dsl/units/tma/tma_matrix.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 Type stored_type(const MmaKind& kind, Type element) {
   isa::Form form;
@@ -80,4 +80,4 @@ RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Maj
   return {layout, stages, operand};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 #include "dsl/state/state.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A warp's fragments of A or B for one k-step.
 using Side = std::function<std::vector<Fragment>(int step)>;
@@ -32,4 +32,4 @@ bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse = false
 /// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.
 void complete_scales(TiledParts& mma);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

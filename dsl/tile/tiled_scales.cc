@@ -10,7 +10,7 @@
 #include "tartan/dsl/tiled_mma.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 namespace {
 
@@ -136,4 +136,4 @@ Layout TiledMma::scales_b() const {
   return col_major(parts_.tile.k / parts_.scale_block(), parts_.tile.n);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

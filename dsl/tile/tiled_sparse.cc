@@ -9,7 +9,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 namespace {
 
@@ -85,4 +85,4 @@ Layout TiledMma::metadata_tile() const {
                    std::max(parts_.steps() * metadata_words(parts_), 1));
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -10,7 +10,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/tile_arithmetic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 const Fragment& WarpTile::fragment(int i, int j) const {
   static const Fragment none;
@@ -170,4 +170,4 @@ WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape, Here at) {
                   {tile.place().col, tile.place().row, tile.place().cols, tile.place().rows});
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -5,7 +5,7 @@
 
 #include "tartan/dsl/scalar.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// What a reduction makes of two values.
 using Combine = Scalar (*)(const ScalarOperand&, const ScalarOperand&);
@@ -13,4 +13,4 @@ using Combine = Scalar (*)(const ScalarOperand&, const ScalarOperand&);
 inline Scalar plus(const ScalarOperand& x, const ScalarOperand& y) { return x + y; }
 inline Scalar times(const ScalarOperand& x, const ScalarOperand& y) { return x * y; }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 int consumer_count(const KernelState& state) {
   return state.roles.current == Role::all ? state.config.all_threads() : state.config.options.block;
@@ -46,4 +46,4 @@ int cluster_rows(const KernelState& state) {
   return state.config.options.cluster / state.config.options.cluster_columns;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -5,7 +5,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 int thread_count(const KernelState& state);  // of the role, or of one warpgroup
 int first_thread(const KernelState& state);  // of those
@@ -19,4 +19,4 @@ Scalar block_of_cluster(KernelState& state);
 /// Of the tiles of a cluster.
 int cluster_rows(const KernelState& state);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

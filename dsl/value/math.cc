@@ -7,7 +7,7 @@
 #include "dsl/state/operations.h"
 #include "dsl/state/scalars.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using codegen::Value;
@@ -237,4 +237,4 @@ Scalar floor(const ScalarOperand& operand) {
   return state->scalar(state->f().floor(state->value(x)));
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

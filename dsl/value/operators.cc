@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // All bits up to the highest of `most`, except the zeros below the lowest bit of `low`.
@@ -113,4 +113,4 @@ std::uint64_t combined_ones(Operator op, std::uint64_t x, std::uint64_t y,
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -9,7 +9,7 @@
 
 #include "tartan/dsl/scalar.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 enum class Operator : std::uint8_t {
   add,
@@ -56,4 +56,4 @@ std::uint64_t sum_ones(std::uint64_t x, std::uint64_t y);
 std::uint64_t combined_ones(Operator op, std::uint64_t x, std::uint64_t y,
                             std::optional<std::int64_t> constant);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -4,7 +4,7 @@
 #include "dsl/state/scalars.h"
 #include "dsl/value/operators.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -491,4 +491,4 @@ Scalar operator!=(const ScalarOperand& x, const ScalarOperand& y) {
   return binary(Operator::ne, x, y);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -25,7 +25,7 @@
 #include "tartan/runtime/tensor_map.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A module of a bundle, for one target.
 struct BundleImage {
@@ -116,4 +116,4 @@ Status launch(LoadedKernel& kernel, const Prepared& prepared, const Stream* stre
                        arguments, stream);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

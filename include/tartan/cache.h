@@ -24,7 +24,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Where a cache is, and how large it may become.
 struct CacheOptions {
@@ -85,4 +85,4 @@ class Cache {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -17,7 +17,7 @@
 
 #include "tartan/cache.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// The value under the key; an entry of another size is deleted. The key says all that the value
 /// depends on, the members of T included: they are kept as their bytes.
@@ -42,4 +42,4 @@ requires std::is_trivially_copyable_v<T> Status store_value(const Cache& cache, 
   return cache.store(key, {reinterpret_cast<const char*>(&value), sizeof value});
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

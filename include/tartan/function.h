@@ -22,7 +22,7 @@
 #include "tartan/launch.h"
 #include "tartan/runtime/host_types.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A matrix in device memory, as an argument for a pointer to `element`; GlobalArg<Type::b8>,
 /// bytes, is for elements of any type. It does not own the memory: that must live until the launch
@@ -137,4 +137,4 @@ class Function<void(Params...)> {
   detail::TypedKernel kernel_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -12,7 +12,7 @@
 #include "tartan/dsl/kernel.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Starts `kernel`, which is `compiled` loaded on a device. `grid` counts blocks; `arguments` are
 /// those of the description's parameters, in order; arguments_of() adds the others. Invalid
@@ -28,4 +28,4 @@ Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const A
 /// not a multiple of 16 bytes, or an extent of 0. An empty product is not launched at all.
 Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

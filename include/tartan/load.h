@@ -16,7 +16,7 @@
 #include "tartan/launch.h"
 #include "tartan/support/times.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A kernel that is compiled and loaded.
 struct ReadyKernel {
@@ -56,4 +56,4 @@ class Loader {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -16,7 +16,7 @@
 
 #include "tartan/dsl/kernel.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Compiles every kernel for every target of the command line, and writes what it asks for; --help
 /// lists the options. A target's kernels are one module. Every mistake is reported on standard
@@ -27,4 +27,4 @@ namespace tartan::inline TARTAN_ABI {
 /// that cannot be written.
 int offline_main(int argc, const char* const* argv, const std::vector<Kernel>& kernels);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

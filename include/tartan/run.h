@@ -23,7 +23,7 @@
 #include "tartan/launch.h"
 #include "tartan/runtime/host_types.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// What a kernel does with a matrix of the host.
 enum class Use : std::uint8_t {
@@ -127,4 +127,4 @@ Status run(Device& device, const Kernel& kernel, Dim3 grid, const Arguments&... 
   return run(device, *compiled, grid, arguments...);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -18,7 +18,7 @@
 #include "tartan/kernels/tuning.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// What a search may use.
 struct TuneBudget {
@@ -64,4 +64,4 @@ Gemm tuned(const Gemm& product, const Device& device, const Tuning& tuning,
 /// The keys of this device's entries.
 TunedOn tuned_on(const Device& device);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

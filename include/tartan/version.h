@@ -10,7 +10,7 @@
 #include "tartan/abi.h"
 #include "tartan/config.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// The library's version: "0.1.0".
 std::string_view version();
@@ -18,4 +18,4 @@ std::string_view version();
 /// The code generator: "LLVM 22.1.0"; empty in a build without LLVM.
 std::string_view code_generator();
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -14,7 +14,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/warp.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -494,4 +494,4 @@ Kernel attention(const Attention& options) {
   return described_attention(options).keyed(key_of(options));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -10,7 +10,7 @@
 #include "kernels/common/keys.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -465,4 +465,4 @@ AttentionBackward tuned(const AttentionBackward& options, const Gpu& gpu) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int most_head_dim = 512;
@@ -80,4 +80,4 @@ Attention tuned(const Attention& options, const Gpu& gpu) {
   return fitting(out, target);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -5,7 +5,7 @@
 
 #include "tartan/kernels/attention.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// Reports options that do not go together.
 bool is_possible(Builder& k, const Attention& options);
@@ -13,4 +13,4 @@ bool is_possible(Builder& k, const Attention& options);
 /// Whether the output has shared memory of its own, so that producers may fill that of the queries.
 bool has_own_output(const Attention& options, const Target& target);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

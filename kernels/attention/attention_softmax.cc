@@ -7,7 +7,7 @@
 #include "dsl/value/arithmetic.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -43,4 +43,4 @@ Sunk::Sunk(Builder& k, const RowValues& top, const RowValues& own, const Scalar&
   lse = map(base, sum, [&](Scalar b, Scalar all) { return (b + log2(all)) * ln2; });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -4,7 +4,7 @@
 
 #include "tartan/kernels/attention.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// tanh(scale * score / cap), for scores that are multiplied by the cap later.
 class Capped {
@@ -27,4 +27,4 @@ struct Sunk {
        const Scalar& sink);
 };
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -3,7 +3,7 @@
 
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 namespace {
 
@@ -47,4 +47,4 @@ void write_rows(Builder& k, const Global& to, const Scalar& begin, const Scalar&
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -7,7 +7,7 @@
 
 #include "tartan/kernels/attention.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// The tiles of a batch's heads.
 struct TileOrder {
@@ -41,4 +41,4 @@ RowValues in_lane(Builder& k, const WarpTile& tile, Combine combine) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

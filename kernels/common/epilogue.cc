@@ -10,7 +10,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/warp.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 namespace {
 
 bool is_byte(Type type) { return type == s8 || type == u8; }
@@ -282,4 +282,4 @@ void Finisher::store_elements(const Global& part, std::vector<Finished>& out) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

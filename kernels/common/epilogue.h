@@ -4,7 +4,7 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 /// In the type of x: f32, or with none and relu f64.
 Scalar activated(Builder& k, Activation activation, const Scalar& x);
@@ -62,4 +62,4 @@ class Finisher {
   Global out_, row_scales_, column_scales_, bias_, residual_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -9,7 +9,7 @@
 
 #include "kernels/common/gpus.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using Rows = std::vector<const detail::GpuRow*>;
@@ -113,4 +113,4 @@ double Gpu::memory_bandwidth() const {
 }
 
 }  // namespace kernels
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -8,7 +8,7 @@
 #include "compiler/isa/gpus.h"
 #include "tartan/kernels/gpu.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The row of a GPU, in proportion where it has fewer multiprocessors: a part of one (MIG). None
 /// before sm_80.
@@ -26,4 +26,4 @@ struct GpuAccess {
   }
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// x / y, rounded up; of x >= 0 and y > 0.
 constexpr std::int64_t quotient_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
@@ -16,4 +16,4 @@ constexpr bool is_power(int x, int least, int most) {
   return x >= least && x <= most && (x & (x - 1)) == 0;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

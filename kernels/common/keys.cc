@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 // Of numbers, flags and enumerators.
@@ -106,4 +106,4 @@ std::string key_of(const Gate& options) {
   return joined(activation, type);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

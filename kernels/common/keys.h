@@ -16,7 +16,7 @@
 #include "tartan/kernels/scaled_gemm.h"
 #include "tartan/kernels/small_products.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 std::string key_of(const Gemm& options);
 std::string key_of(const BlockScaled& options);
@@ -30,4 +30,4 @@ std::string key_of(const MlaDecode& options);
 std::string key_of(const MixedGemm& options);
 std::string key_of(const SmallProducts& options);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

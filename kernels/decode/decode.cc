@@ -11,7 +11,7 @@
 #include "kernels/decode/split_keys.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -320,4 +320,4 @@ Kernel decode(const Decode& options) {
       .keyed(key_of(options));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int most_head_dim = 256, most_queries = 16, most_rows = 128;
@@ -117,4 +117,4 @@ Decode tuned(const Decode& options, const Gpu& gpu) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

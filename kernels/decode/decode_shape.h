@@ -5,7 +5,7 @@
 
 #include "tartan/kernels/decode.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// How the CTA's warps divide a step: `tile_m` rows and `keys` keys for each group of warps.
 struct DecodeShape {
@@ -21,4 +21,4 @@ DecodeShape decode_shape(const Decode& options, const Target& target);
 /// Reports options that do not go together.
 bool is_possible(Builder& k, const Decode& options);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -7,7 +7,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/warp.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -212,4 +212,4 @@ void SplitKeys::add_parts(const Part& part, const Scalar& begin, const Scalar& e
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -9,7 +9,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// The division of all keys into steps, and of steps among CTAs. Fill the fields, call
 /// find_share() outside of roles(), then each_part(), and combine() for each part that is not all
@@ -75,4 +75,4 @@ class SplitKeys {
   StreamShare share_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

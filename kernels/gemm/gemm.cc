@@ -16,7 +16,7 @@
 #include "kernels/tuner/gemm_cost.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 using detail::multiplied;
@@ -230,4 +230,4 @@ static Kernel described_gemm_sum(const Gemm& options) {
 
 Kernel gemm_sum(const Gemm& options) { return described_gemm_sum(options).keyed(key_of(options)); }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

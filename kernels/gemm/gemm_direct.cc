@@ -18,7 +18,7 @@
 #include "kernels/gemm/gemm_tiles.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 namespace {
 
 constexpr int lanes = 32, word_bytes = 4;
@@ -365,4 +365,4 @@ void describe_direct(Builder& k, const Gemm& options) {
   Direct(k, options).describe();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -5,7 +5,7 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 /// Bytes of an access of a lane: what every row of A and column of B is a multiple of, 4 to 16.
 /// Shorter multiples take words of 4 bytes, that are shifted.
@@ -19,4 +19,4 @@ bool direct_takes(const Gemm& options, const Target& target);
 /// The body of the kernel. tile.k is direct_step().
 void describe_direct(Builder& k, const Gemm& options);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -8,7 +8,7 @@
 #include "dsl/units/threads/aligned_rows.h"
 #include "kernels/gemm/gemm_stages.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 bool reads_lines(const Gemm& options) {
   constexpr int line = 1024, word = 32;  // bits
@@ -62,4 +62,4 @@ Operands aligned_operands(Builder& k, const Gemm& options, const TiledMma& mma, 
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

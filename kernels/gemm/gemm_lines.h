@@ -5,7 +5,7 @@
 
 #include "kernels/gemm/gemm_tiles.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 /// Whether gemm() may do so: where what is known to divide rows is less than a word of 4 bytes. Of
 /// words, cp.async is faster: 27 x 4596 x 11382 in f16 takes 42 us on an H200, 50 line by line.
@@ -18,4 +18,4 @@ bool reads_lines(const Gemm& options, const Target& target);
 Operands aligned_operands(Builder& k, const Gemm& options, const TiledMma& mma, const Global& left,
                           const Global& right, const Ring& a, const Ring& b);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -8,7 +8,7 @@
 #include "kernels/common/integers.h"
 #include "kernels/gemm/gemm_tiles.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr int neighbours = 16;  // CTAs of a GPC
@@ -74,4 +74,4 @@ int group_beside(const TileGrid& tiles, int usual) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

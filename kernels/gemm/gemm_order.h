@@ -5,7 +5,7 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Tiles of a result, rows x columns of them, each m x n elements.
 struct TileGrid {
@@ -22,4 +22,4 @@ TileGrid tile_grid(const kernels::Gemm& options);
 /// last group of one row takes as long as if all had one. `usual` where nothing is better.
 int group_beside(const TileGrid& tiles, int usual);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -8,7 +8,7 @@
 #include "kernels/gemm/gemm_lines.h"
 #include "kernels/tuner/gemm_cost.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using kernels::Gemm;
 
@@ -107,4 +107,4 @@ int GemmStages::beside_c(const Gemm& each) const {
   return shared_ - std::min(bytes_of_c(each), most_of_c) - barriers;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -8,7 +8,7 @@
 #include "kernels/common/gpus.h"
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Bytes of shared memory of a CTA, without what stages C; a bound for what that may add is 2 KB.
 std::int64_t shared_bytes(const kernels::Gemm& options);
@@ -41,4 +41,4 @@ class GemmStages {
   const bool off_lines_;  // rows of B begin off 128-byte lines
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -11,7 +11,7 @@
 #include "dsl/tile/partial_sums.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 namespace {
 
 constexpr std::int64_t most_counted = std::numeric_limits<std::int32_t>::max();
@@ -335,4 +335,4 @@ void GemmTiles::compute(const Operands& operands) {
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -8,7 +8,7 @@
 
 #include "kernels/common/epilogue.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 /// A size of a product: a constant, or a parameter of the kernel.
 Scalar size(Builder& k, const char* name, int fixed, int multiple);
@@ -121,4 +121,4 @@ class GemmTiles {
   Global parts_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -11,7 +11,7 @@
 #include "tartan/dsl/math.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 // The longest instruction of a type.
@@ -203,4 +203,4 @@ Kernel sparse_gemm(const Gemm& options) {
   return described_sparse_gemm(options).keyed(key_of(options));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

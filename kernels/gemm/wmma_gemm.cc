@@ -8,7 +8,7 @@
 #include "kernels/gemm/gemm_tiles.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int across = 2, down = 2;  // warps of a block
@@ -87,4 +87,4 @@ Kernel wmma_gemm(const WmmaGemm& options) {
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

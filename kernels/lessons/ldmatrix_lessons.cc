@@ -4,7 +4,7 @@
 
 #include "tartan/kernels/kernels.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 std::string trans_name(bool trans) { return trans ? "_trans" : ""; }
@@ -106,4 +106,4 @@ Kernel movmatrix_registers() {
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

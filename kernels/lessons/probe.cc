@@ -7,7 +7,7 @@
 
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 // Any product whose result type equals its accumulator type.
@@ -98,4 +98,4 @@ double probe_operations(std::string_view spelling, const Probe& options, std::in
          static_cast<double>(rounds);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -3,7 +3,7 @@
 
 #include "tartan/kernels/kernels.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 Kernel one_mma() {
   return kernel("one_mma", {.block = 32}, [](Builder& k) {
     auto a = k.global("A", f16, row_major(16, 16));
@@ -50,4 +50,4 @@ Kernel one_wmma(Major a_major, Major b_major) {
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -14,7 +14,7 @@
 #include "kernels/mixed/mixed_numbers.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int chunk = mixed_chunk;
@@ -495,4 +495,4 @@ Kernel mixed_gemm(const MixedGemm& options) {
       .keyed(key_of(options));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

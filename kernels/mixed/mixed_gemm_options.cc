@@ -8,7 +8,7 @@
 #include "kernels/gemm/gemm_tiles.h"
 #include "kernels/mixed/mixed_numbers.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 bool is_possible(Builder& k, const MixedGemm& with) {
   bool out = true;
   const auto require = [&](bool holds, const std::string& otherwise) {
@@ -101,4 +101,4 @@ std::int64_t MixedGemm::partial_elements(unsigned blocks) const {
   return sums_in_memory() ? std::int64_t{2} * blocks * tile_m * tile_n : 0;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

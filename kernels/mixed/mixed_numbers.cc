@@ -3,7 +3,7 @@
 
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int and_or = 0xEA;  // (a & b) | c
@@ -100,4 +100,4 @@ std::vector<Fragment> MixedNumbers::fragments(const std::vector<Scalar>& words,
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -9,7 +9,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/mixed_gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 constexpr int mixed_chunk = 64;  // along k, of which a warp multiplies one at a time
 
@@ -53,4 +53,4 @@ class MixedNumbers {
   Type pair_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -7,7 +7,7 @@
 
 #include "tartan/kernels/mixed_gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int columns = 16, rows = 64;  // what is padded
@@ -127,4 +127,4 @@ Result<ShuffledWeights> shuffled_weights(std::span<const std::uint8_t> weights,
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

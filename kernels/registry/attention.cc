@@ -8,7 +8,7 @@
 #include "tartan/kernels/decode.h"
 #include "tartan/kernels/mla_decode.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using SharedAttention = std::shared_ptr<const kernels::Attention>;
@@ -201,4 +201,4 @@ void add_attention(KernelRegistry& registry, const SharedProductWords& words) {
   add_decode(registry, words, options);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -3,7 +3,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 void add_block_scaled(KernelRegistry& registry, const std::shared_ptr<ProductWords>& words) {
   const char* const group = "Options of block_scaled (and those of gemm)";
@@ -36,4 +36,4 @@ void add_block_scaled(KernelRegistry& registry, const std::shared_ptr<ProductWor
                 }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -8,7 +8,7 @@
 #include "kernels/registry/product_options.h"
 #include "kernels/registry/registry.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 using SharedProductWords = std::shared_ptr<const ProductWords>;
 
@@ -28,4 +28,4 @@ void add_small_products(KernelRegistry& registry, const SharedProductWords& word
 /// One instruction each: mma, wmma, ldmatrix, stmatrix, movmatrix.
 void add_lessons(KernelRegistry& registry);
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -5,7 +5,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using kernels::Activation;
@@ -45,4 +45,4 @@ void add_gate(KernelRegistry& registry, const SharedProductWords& words) {
                 }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -5,7 +5,7 @@
 #include "kernels/registry/families.h"
 #include "tartan/kernels/sparse.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using kernels::Gemm;
@@ -83,4 +83,4 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                 }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -13,7 +13,7 @@
 #include "kernels/tuner/tuned_with.h"
 #include "tartan/kernels/tuning.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using kernels::Gemm;
@@ -244,4 +244,4 @@ Result<KGroupedGemm> chosen(const KGroupedGemm& read, const Request& request) {
   return chosen_of<KGroupedGemm>(k_grouped_settings, read, 8, request);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

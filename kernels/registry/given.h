@@ -8,10 +8,10 @@
 #include "tartan/kernels/k_grouped_gemm.h"
 #include "tartan/kernels/scaled_gemm.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 /// `read`, with the fastest of what the request does not give.
 Result<kernels::ScaledGemm> chosen(const kernels::ScaledGemm& read, const Request& request);
 Result<kernels::KGroupedGemm> chosen(const kernels::KGroupedGemm& read, const Request& request);
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -3,7 +3,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 using kernels::KGroupedGemm;
 
@@ -35,4 +35,4 @@ void add_k_grouped_gemm(KernelRegistry& registry, const SharedProductWords& word
                 }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

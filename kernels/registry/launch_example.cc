@@ -8,7 +8,7 @@
 
 #include "tartan/kernels/mla_decode.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 struct Size {
@@ -173,4 +173,4 @@ std::optional<std::int64_t> LaunchExample::elements(const CompiledParam& param) 
   return one * matrices();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -11,7 +11,7 @@
 
 #include "kernels/registry/registry.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 class LaunchExample {
  public:
@@ -46,4 +46,4 @@ class LaunchExample {
   Dim3 grid_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

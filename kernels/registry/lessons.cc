@@ -4,7 +4,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using namespace kernels;
@@ -72,4 +72,4 @@ void add_lessons(KernelRegistry& registry) {
          }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -5,7 +5,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 void add_mixed_gemm(KernelRegistry& registry, const SharedProductWords& words) {
   const char* const group = "Options of mixed_gemm (and --m, --n, --k, --type)";
@@ -55,4 +55,4 @@ void add_mixed_gemm(KernelRegistry& registry, const SharedProductWords& words) {
        }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

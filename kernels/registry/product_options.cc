@@ -11,7 +11,7 @@
 #include "kernels/registry/given.h"
 #include "tartan/kernels/tuning.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using kernels::Activation;
@@ -407,4 +407,4 @@ void add_product_options(KernelRegistry& registry, ProductWords& words) {
          "Persistent kernel: each CTA computes tile after tile, for any grid size");
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

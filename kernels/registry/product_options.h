@@ -12,7 +12,7 @@
 #include "tartan/kernels/scaled_gemm.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 /// As written, else the defaults. Empty words are not given; of what else is given, Request knows.
 struct ProductWords {
@@ -69,4 +69,4 @@ Result<kernels::KGroupedGemm> read_k_grouped_gemm(const ProductWords& words,
 /// Only the element type, for kernels that take no more than --type.
 Result<Type> read_type(const ProductWords& words);
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -9,7 +9,7 @@
 #include "kernels/common/gpus.h"
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 bool takes(const BuiltinKernel& kernel, const std::string& option) {
@@ -105,4 +105,4 @@ Diags about_kernel(const std::string& kernel, const Diags& diags) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

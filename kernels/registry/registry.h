@@ -29,7 +29,7 @@
 #include "tartan/kernels/gpu.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 /// What a launch's grid depends on beside the options.
 struct LaunchSizes {
@@ -111,4 +111,4 @@ class KernelRegistry {
 /// Errors of a built-in kernel: its C++ lines are not the user's, so they are left out.
 Diags about_kernel(const std::string& kernel, const Diags& diags);
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

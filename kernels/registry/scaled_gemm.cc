@@ -3,7 +3,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 using kernels::Grouping;
 using kernels::ScaledGemm;
@@ -54,4 +54,4 @@ void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words) 
   add_k_grouped_gemm(registry, words, own);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

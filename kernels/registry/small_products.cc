@@ -8,7 +8,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using kernels::SmallProducts;
@@ -56,4 +56,4 @@ void add_small_products(KernelRegistry& registry, const SharedProductWords& word
        }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -3,7 +3,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 void add_transpose(KernelRegistry& registry, const SharedProductWords& words) {
   registry.add({"transpose",
@@ -23,4 +23,4 @@ void add_transpose(KernelRegistry& registry, const SharedProductWords& words) {
                 }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

@@ -3,7 +3,7 @@
 
 #include "kernels/registry/families.h"
 
-namespace tartan::inline TARTAN_ABI::builtins {
+namespace tartan::TARTAN_ABI::builtins {
 
 void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words) {
   registry.add({"wmma_gemm",
@@ -24,4 +24,4 @@ void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                 }});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::builtins
+}  // namespace tartan::TARTAN_ABI::builtins

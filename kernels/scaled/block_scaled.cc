@@ -8,7 +8,7 @@
 #include "kernels/gemm/gemm_tiles.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 // Only mxf4nvf4 has ue4m3 scales; it and mxf4 take packed e2m1, mxf8f6f4 takes all types.
@@ -79,4 +79,4 @@ Kernel block_scaled(const BlockScaled& options) {
   return described_block_scaled(options).keyed(key_of(options));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

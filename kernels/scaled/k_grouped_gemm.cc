@@ -11,7 +11,7 @@
 #include "kernels/scaled/scaled_products.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int block = detail::scale_block;
@@ -259,4 +259,4 @@ Kernel k_grouped_gemm(const KGroupedGemm& options) {
   return described_k_grouped_gemm(options).keyed(key_of(options));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -13,7 +13,7 @@
 #include "kernels/scaled/scaled_products.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int block = detail::scale_block;  // along k, and of columns
@@ -497,4 +497,4 @@ Kernel scaled_gemm(const ScaledGemm& options) {
       .keyed(key_of(options));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

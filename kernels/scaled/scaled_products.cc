@@ -8,7 +8,7 @@
 
 #include "kernels/gemm/gemm_tiles.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 Tile scaled_part(const Tile& tile, int parts_n) {
   Tile out = tile;
@@ -100,4 +100,4 @@ bool is_scaled_gemm(Builder& k, const ScaledGemm& options) {
   return good;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -7,7 +7,7 @@
 
 #include "tartan/kernels/scaled_gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 inline constexpr int scale_block = 128;  // elements along k that share a scale
 
@@ -32,4 +32,4 @@ inline bool shares_a(const ScaledGemm& options) {
   return options.cluster > 1 && (options.share_a || options.grouping != Grouping::none);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

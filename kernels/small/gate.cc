@@ -6,7 +6,7 @@
 #include "kernels/common/epilogue.h"
 #include "kernels/common/keys.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 static Kernel described_gate(const Gate& options) {
   constexpr int threads = 256;
@@ -47,4 +47,4 @@ static Kernel described_gate(const Gate& options) {
 
 Kernel gate(const Gate& options) { return described_gate(options).keyed(key_of(options)); }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

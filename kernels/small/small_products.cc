@@ -15,7 +15,7 @@
 #include "kernels/common/keys.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int unit = 8;         // rows of A (columns of B), one for each four lanes
@@ -439,4 +439,4 @@ SmallProducts tuned(const SmallProducts& options, const Gpu&) {
   return best;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/kernels/transpose.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 Kernel transpose(int multiple) {
   return kernel("transpose", {.block = 128}, [=](Builder& k) {
@@ -26,4 +26,4 @@ Kernel transpose(int multiple) {
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -12,7 +12,7 @@
 #include "kernels/gemm/gemm_stages.h"
 #include "kernels/gemm/gemm_tiles.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using kernels::Gemm;
 
@@ -485,4 +485,4 @@ std::vector<Gemm> candidates(const Gemm& options, const Target& target, const Gp
   return Collector(plain, target, gpu, partial).all();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -6,7 +6,7 @@
 
 #include "kernels/tuner/gemm_cost.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A configuration and its cost.
 struct Candidate {
@@ -35,4 +35,4 @@ bool suits_cluster(const kernels::Gemm& options, const Target& target, const Gpu
 /// Whether the kernel compiles and its threads have registers for it.
 bool runs(const kernels::Gemm& options, const Target& target);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -14,7 +14,7 @@
 #include "kernels/gemm/gemm_stages.h"
 #include "kernels/gemm/gemm_tiles.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using kernels::Gemm;
 
@@ -478,4 +478,4 @@ int most_registers(const Gemm& options, const Target& target) {
   return each <= first && first < config.consumer_registers() ? first : 0;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

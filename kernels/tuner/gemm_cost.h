@@ -14,7 +14,7 @@
 #include "kernels/common/gpus.h"
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Constants of the model, in cycles where nothing else is said: what the table of GPUs does not
 /// tell. The same for all GPUs.
@@ -118,4 +118,4 @@ int ctas_at_a_time(const kernels::Gemm& options, const Target& target);
 /// no bound.
 int most_registers(const kernels::Gemm& options, const Target& target);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -8,7 +8,7 @@
 #include "kernels/tuner/gemm_candidates.h"
 #include "kernels/tuner/gemm_cost.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using kernels::Gemm;
 
@@ -118,4 +118,4 @@ std::vector<Gemm> direct_candidates(const Gemm& options, const Target& target) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -8,7 +8,7 @@
 #include "kernels/gemm/gemm_tiles.h"
 #include "kernels/tuner/gemm_candidates.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using kernels::Gemm;
 
@@ -73,4 +73,4 @@ bool runs(const Gemm& options, const Target& target) {
          held + beside_waits <= std::max(config.registers(), config.starting_registers());
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

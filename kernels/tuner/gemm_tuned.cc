@@ -8,7 +8,7 @@
 #include "kernels/tuner/tuned_with.h"
 #include "tartan/kernels/tuning.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 
 using kernels::Gemm;
@@ -103,4 +103,4 @@ Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace) {
 }
 
 }  // namespace kernels
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

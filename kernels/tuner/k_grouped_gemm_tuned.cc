@@ -8,7 +8,7 @@
 #include "kernels/tuner/tuned_with.h"
 #include "tartan/kernels/k_grouped_gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 // How much longer than its wgmma alone a k-tile takes, and the widest tile whose sums, product and
@@ -94,9 +94,9 @@ KGroupedGemm tuned(const KGroupedGemm& options, const Gpu& gpu, int groups) {
   return fastest(options, gpu, groups, any).value_or(options);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using kernels::KGroupedGemm;
 
@@ -106,4 +106,4 @@ std::optional<KGroupedGemm> tuned_with(const KGroupedGemm& options, const kernel
   return kernels::fastest(options, gpu, groups, hold);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

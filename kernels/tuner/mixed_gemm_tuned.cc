@@ -8,7 +8,7 @@
 #include "tartan/kernels/mixed_gemm.h"
 #include "tartan/kernels/tuning.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int few_rows = 16, most_split_rows = 128, least_stages = 3, most_stages = 8, chunk = 64;
@@ -150,4 +150,4 @@ MixedGemm tuned(const MixedGemm& options, const Gpu& gpu) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

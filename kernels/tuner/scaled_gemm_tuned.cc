@@ -10,7 +10,7 @@
 #include "kernels/tuner/tuned_with.h"
 #include "tartan/kernels/scaled_gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 // How much longer than its wgmma alone a k-tile took: the promotion that nothing hides. Three
@@ -214,9 +214,9 @@ ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups) {
   return fastest(options, gpu, groups, any).value_or(options);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using kernels::ScaledGemm;
 
@@ -225,4 +225,4 @@ std::optional<ScaledGemm> tuned_with(const ScaledGemm& options, const kernels::G
   return kernels::fastest(options, gpu, groups, hold);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

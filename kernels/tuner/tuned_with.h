@@ -14,7 +14,7 @@
 #include "tartan/kernels/k_grouped_gemm.h"
 #include "tartan/kernels/scaled_gemm.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// What a caller gives of a configuration whose other settings are chosen.
 struct GivenSettings {
@@ -36,4 +36,4 @@ std::optional<kernels::KGroupedGemm> tuned_with(
     const kernels::KGroupedGemm& options, const kernels::Gpu& gpu, int groups,
     const std::function<bool(const kernels::KGroupedGemm&)>& hold);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

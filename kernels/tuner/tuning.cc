@@ -18,7 +18,7 @@
 #include "kernels/common/keys.h"
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 using nlohmann::ordered_json;
@@ -418,4 +418,4 @@ Result<std::optional<Gemm>> Tuning::find(const Gemm& product, const Target& targ
   return std::optional<Gemm>(applied(best->choice, product));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -17,7 +17,7 @@
 
 extern char** environ;
 
-namespace tartan::inline TARTAN_ABI::offline {
+namespace tartan::TARTAN_ABI::offline {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,4 +88,4 @@ Result<std::string> assemble(const std::string& ptxas, const std::string& ptx, A
   return contents(to);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::offline
+}  // namespace tartan::TARTAN_ABI::offline

@@ -10,7 +10,7 @@
 #include "library/offline/launch_header_text.h"
 #include "library/offline/module_text.h"
 
-namespace tartan::inline TARTAN_ABI::offline {
+namespace tartan::TARTAN_ABI::offline {
 namespace {
 
 // Keywords of C++20, and the names of the function's own.
@@ -354,4 +354,4 @@ Result<std::string> launch_header(const std::string& name, const std::vector<Tar
          std::string(best_image) + functions + fmt::format("\n}}  // namespace {}\n", space);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::offline
+}  // namespace tartan::TARTAN_ABI::offline

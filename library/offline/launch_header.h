@@ -9,7 +9,7 @@
 
 #include "tartan/dsl/kernel.h"
 
-namespace tartan::inline TARTAN_ABI::offline {
+namespace tartan::TARTAN_ABI::offline {
 
 /// A target's module, and its kernels.
 struct TargetModule {
@@ -23,4 +23,4 @@ struct TargetModule {
 Result<std::string> launch_header(const std::string& name, const std::vector<TargetModule>& modules,
                                   std::string_view root);
 
-}  // namespace tartan::inline TARTAN_ABI::offline
+}  // namespace tartan::TARTAN_ABI::offline

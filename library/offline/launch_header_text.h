@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-namespace tartan::inline TARTAN_ABI::offline {
+namespace tartan::TARTAN_ABI::offline {
 
 /// Behind the includes. What a launch consists of.
 inline constexpr std::string_view launch_types = R"text(
@@ -165,4 +165,4 @@ inline const Image* best(int sm) {
 }
 )text";
 
-}  // namespace tartan::inline TARTAN_ABI::offline
+}  // namespace tartan::TARTAN_ABI::offline

@@ -13,7 +13,7 @@
 #include "tartan/ptx/parser.h"
 #include "tartan/verify/verify.h"
 
-namespace tartan::inline TARTAN_ABI::offline {
+namespace tartan::TARTAN_ABI::offline {
 namespace {
 
 bool in_name(char c) {
@@ -170,4 +170,4 @@ Result<std::string> module_text(const std::vector<Compiled>& kernels, std::strin
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::offline
+}  // namespace tartan::TARTAN_ABI::offline

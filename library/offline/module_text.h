@@ -11,7 +11,7 @@
 
 #include "tartan/dsl/kernel.h"
 
-namespace tartan::inline TARTAN_ABI::offline {
+namespace tartan::TARTAN_ABI::offline {
 
 /// A source file's name in what is written: relative to `root` if it is below it, else the file's
 /// name alone.
@@ -21,4 +21,4 @@ std::string source_name(std::string_view file, std::string_view root);
 /// latest of theirs. It names Tartan's version and a hash of all that follows.
 Result<std::string> module_text(const std::vector<Compiled>& kernels, std::string_view root);
 
-}  // namespace tartan::inline TARTAN_ABI::offline
+}  // namespace tartan::TARTAN_ABI::offline

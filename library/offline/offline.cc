@@ -17,7 +17,7 @@
 #include "tartan/bundle.h"
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace offline {
 namespace {
 
@@ -194,4 +194,4 @@ int offline_main(int argc, const char* const* argv, const std::vector<Kernel>& k
   return options->list ? offline::list(kernels) : offline::generate(kernels, *options);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -10,7 +10,7 @@
 #include "compiler/support/nearest.h"
 #include "dsl/state/names.h"
 
-namespace tartan::inline TARTAN_ABI::offline {
+namespace tartan::TARTAN_ABI::offline {
 namespace {
 
 struct Words {
@@ -143,4 +143,4 @@ Result<std::variant<Options, Helped>> parse(int argc, const char* const* argv) {
   return std::variant<Options, Helped>(std::move(options));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::offline
+}  // namespace tartan::TARTAN_ABI::offline

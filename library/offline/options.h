@@ -10,7 +10,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::offline {
+namespace tartan::TARTAN_ABI::offline {
 
 struct Options {
   std::vector<Arch> targets;
@@ -29,4 +29,4 @@ struct Helped {};
 /// The options; else mistakes of rule "usage", all of them.
 Result<std::variant<Options, Helped>> parse(int argc, const char* const* argv);
 
-}  // namespace tartan::inline TARTAN_ABI::offline
+}  // namespace tartan::TARTAN_ABI::offline

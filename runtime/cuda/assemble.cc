@@ -10,7 +10,7 @@
 #include "runtime/cuda/jit.h"
 #include "runtime/cuda/module.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 // A linker of the driver, which owns the cubin.
@@ -108,4 +108,4 @@ Result<Assembled> assemble(Context& context, const std::string& ptx, const std::
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

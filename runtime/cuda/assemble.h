@@ -4,10 +4,10 @@
 
 #include "runtime/cuda/context.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 
 /// Assembles `ptx` for the context's GPU. Text with syntax errors never reaches the driver; a
 /// rejection by the driver comes with its log.
 Result<Assembled> assemble(Context& context, const std::string& ptx, const std::string& name);
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 std::string visible_devices() {
@@ -192,4 +192,4 @@ Diags Context::failure(const char* call, Code code) {
                                 call, loss_));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

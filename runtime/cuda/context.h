@@ -21,7 +21,7 @@
 #include "runtime/engine.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 
 class Context {
  public:
@@ -113,4 +113,4 @@ class Context {
   std::set<ContextHandle> peers_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

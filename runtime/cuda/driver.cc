@@ -9,7 +9,7 @@
 #include <memory>
 #include <mutex>
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 // What a user can do about a failure, where that is known.
@@ -145,4 +145,4 @@ Result<const Driver*> installed_driver() {
   return installed;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

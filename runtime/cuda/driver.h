@@ -22,7 +22,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 
 /// The result of every entry point. Values that Tartan distinguishes; others pass through.
 enum class Code : int {
@@ -273,4 +273,4 @@ bool kernel_failed(Code code);
 /// The rule of a diagnostic about `code`.
 const Rule& rule_of(Code code);
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -11,7 +11,7 @@
 #include "runtime/cuda/stream.h"
 #include "runtime/engine.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 // The architecture to compile for: the GPU's own, with suffix a if it has one. A GPU newer than the
@@ -227,4 +227,4 @@ Result<std::shared_ptr<detail::Engine>> adopt_context(void* context) {
 
 int device_count() { return Context::device_count(); }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -10,7 +10,7 @@
 #include "runtime/cuda/kernel.h"
 #include "runtime/cuda/module.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 using Image = std::span<const std::byte>;
@@ -129,4 +129,4 @@ Result<std::shared_ptr<detail::EngineModule>> load_image(
   return make_module(loaded, name, std::move(*found), std::nullopt);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/context.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 
 /// Loads a cubin or a fatbin. The driver is given an address and no size, so what does not have all
 /// the parts that its headers state never reaches it. Without `kernels` the driver is asked for
@@ -13,4 +13,4 @@ Result<std::shared_ptr<detail::EngineModule>> load_image(
     std::shared_ptr<Context> context, std::span<const std::byte> image, const std::string& name,
     const std::vector<KernelInterface>& kernels);
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -10,7 +10,7 @@
 #include "compiler/ptx/line_table.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 struct PtxOfDriver {
@@ -140,4 +140,4 @@ Diags rejection(const Driver& driver, const char* call, Code code, const ptx::Mo
   return diags;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -11,7 +11,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 
 /// The newest PTX version that a driver of CUDA version `version` (12020 for 12.2) compiles, from
 /// the release notes of the PTX manual. A driver newer than the table gives the table's last.
@@ -62,4 +62,4 @@ class Jit {
 Diags rejection(const Driver& driver, const char* call, Code code, const ptx::Module& module,
                 const std::string& name, const Jit& jit);
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

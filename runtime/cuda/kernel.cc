@@ -5,7 +5,7 @@
 
 #include "runtime/cuda/stream.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 // Shared memory of a block without opt-in, static and dynamic together.
@@ -177,4 +177,4 @@ Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<Loaded
   return std::shared_ptr<detail::EngineKernel>(std::move(kernel));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/context.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 
 /// A module in the driver, unloaded with its last kernel.
 struct LoadedModule {
@@ -24,4 +24,4 @@ Result<std::shared_ptr<detail::EngineKernel>> load_kernel(std::shared_ptr<Loaded
                                                           std::vector<KernelParam> params,
                                                           Dim3 grid_unit);
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

@@ -7,7 +7,7 @@
 #include "compiler/ptx/kernel_directives.h"
 #include "runtime/cuda/jit.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 std::size_t bytes_of(const ptx::Variable& variable) {
@@ -122,4 +122,4 @@ Result<std::shared_ptr<detail::EngineModule>> load_module(std::shared_ptr<Contex
                      std::move(kernels), std::move(*tree), std::move(warnings));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

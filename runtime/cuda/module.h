@@ -7,7 +7,7 @@
 #include "runtime/cuda/kernel.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 
 /// Compiles `ptx`. Text with syntax errors never reaches the driver; a rejection by the driver
 /// comes with its log.
@@ -25,4 +25,4 @@ Result<std::shared_ptr<detail::EngineModule>> make_module(std::shared_ptr<Loaded
                                                           std::optional<ptx::Module> tree,
                                                           Diags warnings = {});
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

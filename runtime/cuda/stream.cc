@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/stream.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 namespace {
 
 constexpr unsigned default_flags = 0;
@@ -127,4 +127,4 @@ Result<StreamHandle> stream_handle(detail::EngineStream* stream) {
   return static_cast<StreamHandle>(own->handle());
 }
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

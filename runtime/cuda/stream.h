@@ -6,7 +6,7 @@
 
 #include "runtime/cuda/context.h"
 
-namespace tartan::inline TARTAN_ABI::cuda {
+namespace tartan::TARTAN_ABI::cuda {
 
 Result<std::shared_ptr<detail::EngineStream>> make_stream(std::shared_ptr<Context> context);
 /// A stream of the caller's, which is not destroyed.
@@ -18,4 +18,4 @@ Result<std::shared_ptr<detail::EngineEvent>> make_event(std::shared_ptr<Context>
 /// made the stream.
 Result<StreamHandle> stream_handle(detail::EngineStream* stream);
 
-}  // namespace tartan::inline TARTAN_ABI::cuda
+}  // namespace tartan::TARTAN_ABI::cuda

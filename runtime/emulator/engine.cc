@@ -15,7 +15,7 @@
 #include "runtime/emulator/schedules/schedule.h"
 #include "tartan/ptx/parser.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Work is done when a launch returns: streams have nothing to wait for, but they report what
@@ -225,4 +225,4 @@ Result<std::shared_ptr<detail::Engine>> make_engine(const DeviceOptions& options
   return std::shared_ptr<detail::Engine>(std::make_shared<Engine>(std::move(machine)));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

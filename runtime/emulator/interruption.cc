@@ -10,7 +10,7 @@
 #include "compiler/support/counted.h"
 #include "runtime/emulator/machine/waiting.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t most_lines = 8;
@@ -55,4 +55,4 @@ void Interruption::explain(Finding& finding, std::uint64_t blocks,
     finding.message += fmt::format("\nand {} elsewhere", detail::counted(left_out, "CTA"));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

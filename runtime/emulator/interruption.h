@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/watch.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// For as long as it lives, a launch runs that `watch`, if there is one, may stop.
 class WatchedLaunch {
@@ -48,4 +48,4 @@ class Interruption {
   std::uint64_t stopped_ = 0;                // blocks
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -25,7 +25,7 @@
 #include "runtime/emulator/schedules/schedule.h"
 #include "runtime/emulator/trial.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Slices per warp of a round, in which a host thread looks after each of its running clusters.
@@ -497,4 +497,4 @@ Diag Kernel::describe(const Finding& finding) const {
           .message = std::move(text)};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

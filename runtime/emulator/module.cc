@@ -17,7 +17,7 @@
 #include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/trial.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // The bytes of a constant as an element of `type`.
@@ -374,4 +374,4 @@ Status Kernel::count_blocks(Dim3& grid) const {
   return Done{};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -19,7 +19,7 @@
 #include "runtime/engine.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Algebra;
 class Predecessor;
@@ -158,4 +158,4 @@ class Kernel : public detail::EngineKernel {
   std::shared_ptr<const Program> program_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

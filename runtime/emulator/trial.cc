@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 // splitmix64.
 std::uint64_t Contents::draw() {
@@ -53,4 +53,4 @@ std::optional<std::uint32_t> RacingReads::find(const Place& place, std::uint32_t
   return one == reads.pcs.end() ? std::nullopt : std::optional(*one);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -20,7 +20,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// What is in memory and in registers before anybody writes there.
 class Contents {
@@ -94,4 +94,4 @@ class Trial {
   RacingReads reads;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

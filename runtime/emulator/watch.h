@@ -9,7 +9,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 class Watch {
  public:
@@ -40,4 +40,4 @@ class Watch {
   std::atomic<int> line_ = 0, launches_ = 0;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -4,7 +4,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr QualifierSet spaces =
@@ -81,4 +81,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> addresses_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

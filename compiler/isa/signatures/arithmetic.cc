@@ -2,7 +2,7 @@
 // Arithmetic whose names integers and floating point share (PTX ISA 9.7.1 to 9.7.5).
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr TypeSet packed_16{Type::u16x2, Type::s16x2};
@@ -118,4 +118,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> arithmetic_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

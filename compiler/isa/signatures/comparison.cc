@@ -3,7 +3,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr TypeSet bits_of{Type::b16, Type::b32, Type::b64};
@@ -101,4 +101,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> comparison_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -2,7 +2,7 @@
 // Control flow, the stack and miscellaneous instructions (PTX ISA 9.7.12, 9.7.17 and 9.7.19).
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr OperandRow target{.name = "label", .accepts = a_label};
@@ -71,4 +71,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> control_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

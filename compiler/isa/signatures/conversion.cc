@@ -3,7 +3,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr TypeSet integers{Type::u8,  Type::s8,  Type::u16, Type::s16,
@@ -112,4 +112,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> conversion_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

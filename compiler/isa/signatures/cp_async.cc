@@ -4,7 +4,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 std::string_view not_to_shared(const Spelling& spelling) {
@@ -143,4 +143,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> cp_async_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -6,7 +6,7 @@
 
 #include "tartan/isa/signature.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 std::span<const Signature> integer_signatures();
 std::span<const Signature> arithmetic_signatures();
@@ -74,4 +74,4 @@ constexpr OperandRow no_function(OperandRow row) {
 }
 inline constexpr TypeSet bits_only{Type::b16, Type::b32, Type::b64};
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

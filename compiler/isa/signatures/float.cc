@@ -3,7 +3,7 @@
 // arithmetic.cc.
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr TypeSet half{Type::f16, Type::f16x2};
@@ -44,4 +44,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> float_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

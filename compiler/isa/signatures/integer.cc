@@ -2,7 +2,7 @@
 // Integer arithmetic (PTX ISA 9.7.1). Names shared with floating point are in arithmetic.cc.
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 // clang-format off
@@ -31,4 +31,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> integer_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -5,7 +5,7 @@
 #include "compiler/isa/signatures/memory.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 // An access moves 128 bits at most.
@@ -133,4 +133,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> load_store_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -2,7 +2,7 @@
 // Logic and shifts (PTX ISA 9.7.8).
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr OperandRow predicate = also(a_negation, src(OperandType(0)));
@@ -31,4 +31,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> logic_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -5,7 +5,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr QualifierSet here = "shared shared::cta";
@@ -128,4 +128,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> mbarrier_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

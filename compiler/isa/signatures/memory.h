@@ -7,7 +7,7 @@
 
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 /// The types of ld and st, except b128.
 inline constexpr TypeSet memory_types{Type::b8,  Type::u8,  Type::s8,  Type::b16, Type::u16,
@@ -72,4 +72,4 @@ inline std::string_view not_to_global(const Spelling& spelling) {
                                                   : "with .bulk_group copies to global memory only";
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

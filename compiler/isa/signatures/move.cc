@@ -3,7 +3,7 @@
 // 9.7.9.3 to 9.7.9.6 and 9.7.13).
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr TypeSet scalars{Type::b16, Type::b32, Type::b64, Type::u16, Type::u32, Type::u64,
@@ -78,4 +78,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> move_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -3,7 +3,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr QualifierSet dimensions = "1d 2d 3d a1d a2d";
@@ -63,4 +63,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> surface_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -3,7 +3,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr QualifierSet any_dimensions = "1d 2d 3d 4d 5d";
@@ -164,4 +164,4 @@ constexpr Signature rows[] = {
 
 std::span<const Signature> tensor_copy_signatures() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

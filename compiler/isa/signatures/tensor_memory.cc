@@ -4,7 +4,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr QualifierSet groups = "cta_group::1 cta_group::2";
@@ -304,4 +304,4 @@ std::span<const Signature> tensor_memory_signatures() {
   return {rows.items, rows.size};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

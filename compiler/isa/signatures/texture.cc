@@ -5,7 +5,7 @@
 #include "compiler/isa/signatures/families.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 using Rows = std::vector<Signature>;
@@ -149,4 +149,4 @@ std::span<const Signature> texture_signatures() {
   return rows;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

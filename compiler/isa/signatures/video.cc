@@ -4,7 +4,7 @@
 
 #include "compiler/isa/signatures/families.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr QualifierSet comparisons = "eq ne lt le gt ge";
@@ -116,4 +116,4 @@ std::span<const Signature> video_signatures() {
   return rows;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -11,7 +11,7 @@
 #include "tartan/ptx/parser.h"
 #include "tartan/verify/verify.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 // The type of a register that holds a value; none are smaller than 16 bits.
@@ -254,9 +254,9 @@ std::vector<Scalar> any_instruction(KernelState& state, std::string_view spellin
   return refused;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 std::vector<Scalar> Builder::ptx(std::string_view text, std::span<const Type> results,
                                  std::span<const Scalar> operands, Here at) {
@@ -264,4 +264,4 @@ std::vector<Scalar> Builder::ptx(std::string_view text, std::span<const Type> re
   return detail::assembled(*state_, text, results, operands, detail::Effect::any);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

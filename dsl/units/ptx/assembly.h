@@ -9,7 +9,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Whether a statement has effects, or other lanes take part in it.
 enum class Effect : std::uint8_t { none, any };
@@ -23,4 +23,4 @@ std::vector<Scalar> assembled(KernelState& state, std::string_view text,
 std::vector<Scalar> any_instruction(KernelState& state, std::string_view spelling,
                                     std::span<const Scalar> operands);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

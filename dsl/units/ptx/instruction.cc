@@ -7,7 +7,7 @@
 #include "dsl/units/ptx/assembly.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -208,9 +208,9 @@ std::vector<Scalar> named_instruction(KernelState& state, std::string_view spell
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 namespace {
 
@@ -239,4 +239,4 @@ std::vector<Scalar> Builder::instruction(std::string_view spelling, const Shared
   return at_element(*state_, spelling, detail::tensor_of(memory), row, col, operands);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -13,7 +13,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/warp.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using codegen::Value;
@@ -192,4 +192,4 @@ void Builder::assert_that(const Scalar& condition, std::string_view text, Here a
             fail);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

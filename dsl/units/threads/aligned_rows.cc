@@ -10,7 +10,7 @@
 #include "dsl/state/scalars.h"
 #include "dsl/value/indices.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -325,4 +325,4 @@ AlignedRows::Words AlignedRows::shifted(Words words, Value bytes) {
   return words;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -20,7 +20,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The rows of an operand that a block multiplies, of all k-tiles. It computes where they are when
 /// it is made: in front of the loop over k-tiles.
@@ -89,4 +89,4 @@ class AlignedRows {
   std::vector<Piece> pieces_;  // none if the kernel refused a matrix
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

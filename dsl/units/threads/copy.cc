@@ -12,7 +12,7 @@
 #include "dsl/units/threads/packed_copy.h"
 #include "dsl/value/indices.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -459,4 +459,4 @@ void copy_by_warp(KernelState& state, const Tensor& from, const Tensor& to) {
   Copier(state, from, to, rows, cols, state.scalar(lane_index(state), 1, 31), 32, {}).copy();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -5,7 +5,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// So many accesses of a thread to a tile are unrolled; more become a loop, which takes about twice
 /// as long for each of them that waits for its loads.
@@ -16,4 +16,4 @@ constexpr bool copies_in_loop(double accesses, double threads) {
   return accesses > unrolled_accesses * threads;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -11,7 +11,7 @@
 #include "dsl/state/scalars.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 
 using codegen::Value;
@@ -262,4 +262,4 @@ void Builder::store(const Shared& to, const ColumnValues& values, const WarpTile
   detail::store_lines(*state_, tensor_of(to), values, of, Lines::cols, at);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

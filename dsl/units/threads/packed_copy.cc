@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -119,4 +119,4 @@ void copy_packed(KernelState& state, const Tensor& from, const Tensor& to) {
   note_write(state, to);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -5,7 +5,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Copies a tile of six- or four-bit elements to a tile of b8 of the same shape. Rows of both
 /// consist of whole groups of sixteen elements; in b8 each group takes 16 bytes (ldmatrix
@@ -15,4 +15,4 @@ namespace tartan::inline TARTAN_ABI::detail {
 ///   to     | 12 or 8 bytes, rest unused    | 12 or 8 bytes, rest unused    | ..
 void copy_packed(KernelState& state, const Tensor& from, const Tensor& to);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -3,7 +3,7 @@
 #include "dsl/state/operations.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 using detail::KernelState;
 using detail::Tensor;
@@ -46,4 +46,4 @@ void Builder::copy_if(const Shared& from, const Global& to,
   state_->at(at), copy_selected(*state_, tensor_of(from), tensor_of(to), where, together);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

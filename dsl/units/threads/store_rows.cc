@@ -7,7 +7,7 @@
 #include "dsl/state/scalars.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -135,4 +135,4 @@ void Builder::store_rows(const Global& to, const WarpTile& tile,
   if (storer.is_possible() && !state_->f().is_muted()) storer.store();
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 #include "dsl/state/scalars.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using codegen::Pointer;
@@ -205,4 +205,4 @@ void Builder::write_vector(const Shared& to, const Scalar& row, const Scalar& co
   state_->at(at), write_neighbours(*state_, tensor_of(to), row, col, values);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

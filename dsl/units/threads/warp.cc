@@ -7,7 +7,7 @@
 #include "dsl/state/scalars.h"
 #include "dsl/units/ptx/assembly.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace {
 
 using codegen::Value;
@@ -176,4 +176,4 @@ Scalar dp4a(const Scalar& a, const Scalar& b, const Scalar& c, Here at) {
       {&result, 1}, *operands, detail::Effect::none)[0];
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -16,7 +16,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr int box_rows = 16;  // of fragments
@@ -358,4 +358,4 @@ void finish_stores(KernelState& state) {
                     [&] { state.f().bulk_wait_read(0); });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

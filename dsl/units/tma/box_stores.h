@@ -7,11 +7,11 @@
 
 #include "dsl/units/warp_mma/stored_fragments.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// Stores a consumer's part of a tile through shared memory if possible; otherwise gives the
 /// reason. `adds`: to what is there, by TMA alone.
 bool store_boxes(KernelState& state, const Tensor& to, const WarpTile& tile,
                  StoredFragments& fragments, std::vector<std::string>& refused, bool adds = false);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

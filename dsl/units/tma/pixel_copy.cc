@@ -11,7 +11,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -257,4 +257,4 @@ void Builder::copy_pixels(const GlobalTensor& from, const Filter& filter, const 
   copy.copy_by_tma(first);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -11,7 +11,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
@@ -170,4 +170,4 @@ void Builder::copy_box(const GlobalTensor& from, const std::vector<Scalar>& orig
   box.copy_by_tma();
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

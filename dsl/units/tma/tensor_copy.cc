@@ -9,7 +9,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr std::int64_t longest = longest_in_box;
@@ -269,4 +269,4 @@ bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to,
   return true;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

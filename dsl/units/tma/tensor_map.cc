@@ -5,7 +5,7 @@
 #include "dsl/units/tma/tma_matrix.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 std::string tensor_problem(const KernelState& state, const Tensor& to, const Scalar& inner) {
   const int element = bits(to.type);
@@ -63,4 +63,4 @@ Scalar as_signed(Builder& k, KernelState& state, const Scalar& x, const std::sou
   return k.convert(x, s32, at);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

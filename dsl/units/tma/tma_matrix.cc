@@ -5,7 +5,7 @@
 #include <bit>
 #include <numeric>
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 Type unsigned_of(int bits) {
   return bits == 8 ? Type::u8 : bits == 16 ? Type::u16 : bits == 32 ? u32 : u64;
@@ -157,4 +157,4 @@ codegen::Pointer TmaMatrix::map(int along, int lines, int swizzle, Type type) {
   return map;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

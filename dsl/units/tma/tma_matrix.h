@@ -4,7 +4,7 @@
 
 #include "dsl/state/state.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The tensor map of a matrix, or why TMA cannot load it. Lines are the matrix's contiguous rows or
 /// columns.
@@ -96,4 +96,4 @@ Scalar as_signed(Builder& k, KernelState& state, const Scalar& x, const std::sou
 /// counts. Up to 128 bytes these are TMA's swizzles.
 Swizzle swizzle_of_lines(std::int64_t bytes, Type type);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -10,7 +10,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -302,4 +302,4 @@ std::vector<Fragment> load_side(KernelState& state, const FragmentKind& kind, co
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -5,7 +5,7 @@
 #include "dsl/state/scalars.h"
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Value;
@@ -218,9 +218,9 @@ Fragment multiply_fragments(KernelState& state, const Fragment& a, const Fragmen
   return Multiplier(state, a, b, c, zero_type, options).multiply();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c,
                       const MmaOptions& options, Here at) {
@@ -231,4 +231,4 @@ Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c,
   return state_->at(at), multiply_fragments(*state_, a, b, nullptr, c.type, options);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -10,7 +10,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Pointer;
@@ -224,4 +224,4 @@ void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragme
   note_write(state, to);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

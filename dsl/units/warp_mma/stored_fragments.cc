@@ -7,7 +7,7 @@
 #include "dsl/layout/fragments.h"
 #include "dsl/state/scalars.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 constexpr std::size_t together = 4;  // read at a time
@@ -58,4 +58,4 @@ bool StoredFragments::has_room() const {
          static_cast<std::size_t>(state_.config.registers());
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

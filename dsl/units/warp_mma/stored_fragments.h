@@ -10,7 +10,7 @@
 #include "dsl/state/state.h"
 #include "tartan/dsl/warp_tile.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// A tile's fragments in the order of their stores, unchanged or finished. Reads for finished() run
 /// ahead by as many fragments as fit in registers beside the accumulators that are still to be
@@ -38,4 +38,4 @@ class StoredFragments {
   std::size_t read_ = 0, stored_ = 0;  // of `order_`
 };
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -10,7 +10,7 @@
 #include "dsl/layout/shared_memory.h"
 #include "dsl/units/tma/tma_matrix.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Value;
@@ -302,4 +302,4 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

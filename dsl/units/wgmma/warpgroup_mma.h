@@ -5,7 +5,7 @@
 #include "dsl/state/state.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 /// The wgmma that computes a tile, 64 rows per warpgroup; or the reason why wgmma cannot.
 std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind& kind,
@@ -27,4 +27,4 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const std::vector<Fragment>& sums, const WarpTile& a,
                                          const Tensor& b);
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

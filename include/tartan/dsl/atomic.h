@@ -11,7 +11,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// old + x, min, max, the bitwise three, x itself; inc: old >= x ? 0 : old + 1; dec: old == 0 or
 /// old > x ? x : old - 1.
@@ -28,4 +28,4 @@ struct AtomicOptions {
   MemoryScope scope = MemoryScope::gpu;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

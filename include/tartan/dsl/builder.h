@@ -21,7 +21,7 @@
 #include "tartan/dsl/tensor.h"
 #include "tartan/dsl/tiled_mma.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Describes a kernel: declares parameters and shared memory, copies, loads, multiplies and stores.
 /// Each call appends code to the kernel.
@@ -497,4 +497,4 @@ class Builder {
   std::shared_ptr<detail::KernelState> state_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

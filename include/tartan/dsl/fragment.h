@@ -14,7 +14,7 @@
 #include "tartan/isa/fragment.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 struct MmaKind;
 
@@ -170,4 +170,4 @@ class FragmentVariable {
   Place made_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -24,7 +24,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 class Builder;
 
@@ -206,4 +206,4 @@ Result<Compiled> compile(const Kernel& kernel, Arch arch);
 Result<Compiled> compile(const Kernel& kernel, Arch arch, const Cache& cache);
 Result<Compiled> compile(const Kernel& kernel, const Target& target, const Cache& cache);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -26,7 +26,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/isa/nested_layout.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// The shape and strides of a matrix, in elements. They may be values of the kernel.
 struct Layout {
@@ -88,4 +88,4 @@ Layout blocked(const Layout& block, const Layout& of);
 /// row_major or col_major, as `major` says.
 Layout stored(Major major, const Scalar& rows, const Scalar& cols);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

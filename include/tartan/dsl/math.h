@@ -15,7 +15,7 @@
 #include "tartan/dsl/warp.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// NaN and a number: the number.
 Scalar minimum(const ScalarOperand& x, const ScalarOperand& y);
@@ -55,4 +55,4 @@ Scalar abs(const ScalarOperand& x);
 /// The largest whole number that is not above x: cvt.rmi of f16, bf16, f32 and f64.
 Scalar floor(const ScalarOperand& x);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -36,7 +36,7 @@
 #include "tartan/dsl/types.h"
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 namespace detail {
 struct Flight;
@@ -214,4 +214,4 @@ X& operator>>=(X& x, const ScalarOperand& y) {
   return detail::assign(x, {ScalarOperand(x, y.at) >> y, y.at});
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -5,7 +5,7 @@
 
 #include "tartan/dsl/scalar.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A block's part of a tile: its steps first .. first + count - 1.
 struct TileWork {
@@ -26,4 +26,4 @@ struct StreamShare {
   static Scalar owner(const Scalar& units, const Scalar& workers, const Scalar& unit);
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -20,7 +20,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Where a tile exceeds its matrix: row (or column) i of the tile exists if origin + i < limit, as
 /// unsigned numbers: an origin below zero is above every limit.
@@ -227,4 +227,4 @@ class Ring {
   std::int64_t distance_ = 0;  // elements from one to the next
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -21,7 +21,7 @@
 
 #include "tartan/dsl/warp_tile.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 using Here = std::source_location;
 
@@ -215,4 +215,4 @@ X& operator/=(X& x, const OperandOf<ValuesOf<X>>& y) {
   return x = x / y;
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

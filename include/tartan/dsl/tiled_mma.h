@@ -29,7 +29,7 @@
 #include "tartan/dsl/tile_arithmetic.h"
 #include "tartan/dsl/warp_tile.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// CTA tile: m x n elements of the result, k per k-tile, computed by warps_m x warps_n warps.
 ///
@@ -187,4 +187,4 @@ class TiledMma {
   detail::TiledParts parts_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -7,7 +7,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 // clang-format off
 inline constexpr Type pred = Type::pred, b1 = Type::b1, s4 = Type::s4, u4 = Type::u4;
@@ -24,4 +24,4 @@ inline constexpr Type e4m3x2 = Type::e4m3x2, e4m3x4 = Type::e4m3x4, e5m2x2 = Typ
 inline constexpr Type e5m2x4 = Type::e5m2x4, ue8m0x2 = Type::ue8m0x2;
 // clang-format on
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -14,7 +14,7 @@
 
 #include "tartan/dsl/scalar.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 using Here = std::source_location;
 
@@ -44,4 +44,4 @@ Scalar prmt(const Scalar& a, const Scalar& b, const Scalar& selector, Here at = 
 /// result has the type of c.
 Scalar dp4a(const Scalar& a, const Scalar& b, const Scalar& c, Here at = Here::current());
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -13,7 +13,7 @@
 
 #include "tartan/dsl/fragment.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Where a warp's part of a tile begins, and the size of the whole tile; 0: part of no tile. Rows
 /// of fragments need not be adjacent: see WarpTile::row().
@@ -162,4 +162,4 @@ struct Finish {
   std::function<Fragment(int i, int j)> finished;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

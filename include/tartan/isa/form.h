@@ -20,7 +20,7 @@
 #include "tartan/isa/state_space.h"
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Elements along m, n and k. Instructions that move one matrix use m (rows) and n (columns).
 struct Shape {
@@ -109,4 +109,4 @@ std::string spell(const Form& form);
 std::string_view family(const Form& form);
 
 }  // namespace isa
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

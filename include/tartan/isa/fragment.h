@@ -16,7 +16,7 @@
 
 #include "tartan/isa/form.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 /// The registers of an operand.
 struct Fragment {
@@ -250,4 +250,4 @@ constexpr MetadataBits metadata(const Form& f, int row, int j, int selector) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

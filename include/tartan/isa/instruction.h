@@ -13,7 +13,7 @@
 
 #include "tartan/isa/rows.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 /// The role of an operand. The order in PTX text is the order in Instruction::operands.
 enum class Role : std::uint8_t {
@@ -127,4 +127,4 @@ Arch oldest(const Since& since);
 /// The oldest architecture, with the first PTX version: "sm_89 with PTX 8.4".
 std::string text(const Since& since);
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -10,7 +10,7 @@
 
 #include "tartan/isa/nested_layout.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// The same function of an index with as few modes as possible: modes of extent 1 are removed, and
 /// modes that continue each other are merged.
@@ -77,4 +77,4 @@ Result<NestedLayout> right_inverse(const NestedLayout& layout);
 /// in (3,2):(2,7).
 Result<NestedLayout> left_inverse(const NestedLayout& layout);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

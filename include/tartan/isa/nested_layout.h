@@ -29,7 +29,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// CuTe's Swizzle<bits, base, shift>: XORs `bits` bits of the element offset, from bit base +
 /// shift, into those from bit `base`.
@@ -117,4 +117,4 @@ NestedLayout compact(const NestedLayout& like);
 using Tiler = std::vector<NestedLayout>;
 Result<Tiler> parse_tiler(std::string_view text);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

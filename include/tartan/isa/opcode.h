@@ -14,7 +14,7 @@
 
 #include "tartan/isa/qualifier.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 /// Enumerators are the names with underscores for dots and colons. An underscore is appended to C++
 /// keywords.
@@ -287,4 +287,4 @@ constexpr bool is_tensor_memory(Opcode opcode) {
   return opcode >= Opcode::tcgen05_alloc && opcode <= Opcode::tcgen05_commit;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -15,7 +15,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 // clang-format off
 inline constexpr std::string_view qualifier_words[] = {
@@ -147,4 +147,4 @@ struct QualifierSet {
   }
 };
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

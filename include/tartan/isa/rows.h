@@ -17,7 +17,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 // ---- ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5.15 to 17): one matrix of rows of 16 bytes
 // per 32-bit register (or two).
@@ -110,4 +110,4 @@ std::span<const Wmma> wmma_rows();
 std::span<const Mma> mma_rows();
 std::span<const Wgmma> wgmma_rows();
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

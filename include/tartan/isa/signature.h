@@ -25,7 +25,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 /// A list of at most N, for columns of constexpr rows.
 template <typename T, std::size_t N>
@@ -324,4 +324,4 @@ std::string operand_name(const Signature& signature, std::size_t operand);
 /// The row in the manual's notation: "fma{.ftz}{.sat}.f32 d, a, b, c".
 std::string syntax(const Signature& signature);
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -12,7 +12,7 @@
 
 #include "tartan/isa/signature.h"
 
-namespace tartan::inline TARTAN_ABI::isa {
+namespace tartan::TARTAN_ABI::isa {
 
 /// An opcode with its qualifiers and types, and the signatures that it matches.
 struct Spelling {
@@ -68,4 +68,4 @@ int written_elements(const Spelling& spelling);
 /// The bits that one lane moves: the type's bits times the vector length.
 int access_bits(const Spelling& spelling);
 
-}  // namespace tartan::inline TARTAN_ABI::isa
+}  // namespace tartan::TARTAN_ABI::isa

@@ -11,7 +11,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A state space, with its sub-qualifier if one is written; `none` is generic addressing.
 enum class StateSpace : std::uint8_t {
@@ -52,4 +52,4 @@ inline constexpr StateSpace memory_spaces[] = {StateSpace::global, StateSpace::c
                                                StateSpace::shared, StateSpace::local,
                                                StateSpace::param};
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

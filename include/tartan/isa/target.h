@@ -12,7 +12,7 @@
 #include "tartan/abi.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A PTX ISA version, as `.version 8.7` states it.
 struct Version {
@@ -141,4 +141,4 @@ struct Since {
   constexpr bool has(const Target& target) const { return has(target.arch) && has(target.ptx); }
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -10,7 +10,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// An element or register type. `none` marks an absent operand or qualifier.
 enum class Type : std::uint8_t {
@@ -184,4 +184,4 @@ inline constexpr Type s8 = Type::s8, u8 = Type::u8, s32 = Type::s32, u32 = Type:
                       u64 = Type::u64, u16 = Type::u16;
 inline constexpr Type s64 = Type::s64, b16 = Type::b16, b32 = Type::b32, b64 = Type::b64;
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

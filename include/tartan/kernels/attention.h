@@ -21,7 +21,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// Caps of scores by tanh, cap * tanh(scale * score / cap), computed as
 ///   by_exp    1 - 2 / (1 + exp(2x)): wrong by at most cap * 2^-20, two more functions per score
@@ -108,4 +108,4 @@ Kernel attention(const Attention& options);
 /// step, then fewer stages.
 Attention tuned(const Attention& options, const Gpu& gpu);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -29,7 +29,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// The backward pass. Matrices are those of kernels::Attention, row-major and contiguous, and each
 /// gradient is like what it is the gradient of:
@@ -94,4 +94,4 @@ Kernel attention_backward_queries(const AttentionBackward& options);
 /// two consumer warpgroups and one producer warpgroup, unchanged elsewhere.
 AttentionBackward tuned(const AttentionBackward& options, const Gpu& gpu);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -6,7 +6,7 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// C = (A o scales of A) * (B o scales of B), A row-major, B column-major, C row-major;
 /// accumulators are f32.
@@ -39,4 +39,4 @@ struct BlockScaled {
 };
 Kernel block_scaled(const BlockScaled& options);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -19,7 +19,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// Decoding: `queries` new tokens of each sequence, whose keys and values are in the cache already.
 ///
@@ -76,4 +76,4 @@ Kernel decode(const Decode& options);
 /// memory does not suffice: fewer stages, then fewer keys per step.
 Decode tuned(const Decode& options, const Gpu& gpu);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

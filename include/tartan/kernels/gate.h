@@ -7,7 +7,7 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// What gate() computes, in f32: out[i] = activation(gate[i]) * up[i].
 struct Gate {
@@ -22,4 +22,4 @@ Kernel gate(const Gate& options = {});
 /// Elements that a block computes.
 constexpr int gate_elements(Type type) { return 256 * 4 * (bits(type) == 16 ? 2 : 1); }
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

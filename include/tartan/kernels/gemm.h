@@ -17,7 +17,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 inline constexpr int most_splits = 256, most_stream_blocks = 65536;
 
@@ -173,4 +173,4 @@ Gemm tuned(const Gemm& options, const Gpu& gpu);
 /// (m, n, k), and a block per tile. From sm_90 on its launch may be Launch::programmatic.
 Kernel gemm_sum(const Gemm& options);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -15,7 +15,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 class Device;
 
@@ -65,4 +65,4 @@ class Gpu {
 };
 
 }  // namespace kernels
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -14,7 +14,7 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// The groups lie one after the other along k, in matrices that all of them share; how deep each
 /// of them is, only the GPU needs to know. Group g begins where the one before it ends, rounded up
@@ -65,4 +65,4 @@ Kernel k_grouped_gemm(const KGroupedGemm& options);
 /// many there will be, about. On other targets a tile that fits them.
 KGroupedGemm tuned(const KGroupedGemm& options, const Gpu& gpu, int groups = 8);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

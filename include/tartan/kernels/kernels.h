@@ -21,7 +21,7 @@
 #include "tartan/kernels/transpose.h"
 #include "tartan/kernels/wmma_gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// D(16x8, f32) = A(16x16, f16, row-major) * B(16x8, f16, column-major): one warp, one m16n8k16.
 Kernel one_mma();
@@ -49,4 +49,4 @@ Kernel stmatrix_registers(int count, bool trans);
 /// movmatrix of an 8x8 matrix that holds 0, 1, 2, ...; out: two values a lane.
 Kernel movmatrix_registers();
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -16,7 +16,7 @@
 #include "tartan/kernels/gpu.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// Y = X * W with W[i][j] = (weight - zero point) * scale. Scales and zero points belong to `group`
 /// neighbours along k of a column. Sums are in f32.
@@ -116,4 +116,4 @@ Result<ShuffledWeights> shuffled_weights(std::span<const std::uint8_t> weights,
                                          std::span<const std::uint8_t> zeros, int n, int k,
                                          const MixedGemm& options);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

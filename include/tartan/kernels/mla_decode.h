@@ -19,7 +19,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// Decoding with multi-head latent attention, as DeepSeek's models have it: `queries` new tokens of
 /// each sequence, whose keys are in the cache already. A key has 576 elements, a latent vector of
@@ -73,4 +73,4 @@ Kernel mla_decode(const MlaDecode& options);
 /// shared memory does not suffice (99 KB on sm_86): fewer keys per step.
 MlaDecode tuned(const MlaDecode& options, const Gpu& gpu);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -8,7 +8,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// Options of the throughput probe of one MMA.
 struct Probe {
@@ -26,4 +26,4 @@ Kernel mma_probe(std::string_view spelling, const Probe& options = {});
 double probe_operations(std::string_view spelling, const Probe& options, std::int64_t blocks,
                         std::int64_t rounds);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

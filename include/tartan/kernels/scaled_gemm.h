@@ -12,7 +12,7 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// How products are grouped: by B alone, whose matrices are those of `groups` experts.
 ///
@@ -76,4 +76,4 @@ Kernel scaled_gemm(const ScaledGemm& options);
 /// afterwards.
 ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups = 1);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -16,7 +16,7 @@
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// C[i] = A[i] * B[i] for i = 0 .. batch - 1.
 ///
@@ -61,4 +61,4 @@ Kernel small_products(const SmallProducts& options = {});
 /// a GPU from sm_80 on, as an H200 showed for 16 x 16 x 16 to 64 x 64 x 64.
 SmallProducts tuned(const SmallProducts& options, const Gpu& gpu);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -11,7 +11,7 @@
 #include "tartan/kernels/gemm.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// A sparse matrix as the kernel takes it.
 struct Compressed {
@@ -38,4 +38,4 @@ Result<Compressed> compress(std::span<const std::byte> dense, int m, int k, Type
 /// Its launch may be Launch::programmatic, as gemm()'s.
 Kernel sparse_gemm(const Gemm& options);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -4,7 +4,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// out (cols x rows) = the transpose of in (rows x cols), both row-major, of 16-bit elements, any
 /// size. Parameters: rows, cols (s32, multiples of `multiple`), in, out (declared f16; bits are
@@ -15,4 +15,4 @@ namespace tartan::inline TARTAN_ABI::kernels {
 /// stores them by stmatrix, if the target has it (sm_90).
 Kernel transpose(int multiple = 8);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -16,7 +16,7 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// tuned() of a caller who has that many bytes for the partial sums of split-K: a choice with
 /// `splits` above 1 needs a workspace and a second launch, of gemm_sum(). With 0 bytes, tuned().
@@ -77,4 +77,4 @@ class Tuning {
   std::vector<TuningEntry> entries_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

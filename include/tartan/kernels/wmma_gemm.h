@@ -5,7 +5,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::inline TARTAN_ABI::kernels {
+namespace tartan::TARTAN_ABI::kernels {
 
 /// C = A * B for any m, n and k, which are parameters (s32), A and B row- or column-major, C
 /// row-major: through shared memory, wmma.load, wmma.mma, wmma.store.
@@ -23,4 +23,4 @@ Kernel wmma_gemm(const WmmaGemm& options);
 /// The tile that a block computes.
 Tile wmma_tile(const WmmaGemm& options);
 
-}  // namespace tartan::inline TARTAN_ABI::kernels
+}  // namespace tartan::TARTAN_ABI::kernels

@@ -16,7 +16,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// Parses `source`. Errors go to `diags`; the module then holds what could be read. Behind the
 /// 100th error nothing is.
@@ -34,4 +34,4 @@ std::string print(const Module& module, const PrintOptions& options = {});
 /// One instruction as text, without its semicolon: "@%p1 bra $L_1".
 std::string print(const Module& module, const Instruction& instruction);
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -18,7 +18,7 @@
 #include "tartan/ptx/tree.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// What traced() makes.
 struct Traced {
@@ -36,4 +36,4 @@ bool is_traced(const Module& module);
 /// have some, and how many each thread has (32 bits each).
 inline constexpr std::string_view trace_variable = "tartan_trace";
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

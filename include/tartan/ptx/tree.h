@@ -27,7 +27,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI::ptx {
+namespace tartan::TARTAN_ABI::ptx {
 
 /// How an operand is written.
 enum class OperandKind : std::uint8_t {
@@ -241,4 +241,4 @@ struct Module {
   std::string_view file_name(std::uint32_t number) const;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::ptx
+}  // namespace tartan::TARTAN_ABI::ptx

@@ -43,7 +43,7 @@
 #include "tartan/runtime/profile.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 namespace detail {
 class Exploration;  // what goes through the schedules of a launch
@@ -471,4 +471,4 @@ class Device {
   std::string remark_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

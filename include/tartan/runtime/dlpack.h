@@ -21,7 +21,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// What a kernel expects of a tensor.
 struct ExpectedTensor {
@@ -75,4 +75,4 @@ Result<TensorView> view_tensor(Device& device, const Tensor& tensor,
   return view_tensor(device, fields, expected, std::move(keep));
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -20,7 +20,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::host {
+namespace tartan::TARTAN_ABI::host {
 
 /// A binary floating-point format: sign, `exponent` bits with an IEEE bias, `mantissa` bits, below
 /// them `unused` zeros.
@@ -165,4 +165,4 @@ inline constexpr Type type_of<std::uint64_t> = Type::u64;
 template <>
 inline constexpr Type type_of<std::byte> = Type::b8;
 
-}  // namespace tartan::inline TARTAN_ABI::host
+}  // namespace tartan::TARTAN_ABI::host

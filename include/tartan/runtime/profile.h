@@ -17,7 +17,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Accesses of an instruction to shared memory, by warps: ld, st, atom, red, ldmatrix, stmatrix and
 /// cp.async; not wmma.load and wmma.store, whose addresses by lane are the hardware's secret, and
@@ -76,4 +76,4 @@ struct InstructionProfile {
   }
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -23,7 +23,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::reference {
+namespace tartan::TARTAN_ABI::reference {
 
 /// A matrix in host memory. The memory must outlive it.
 template <typename T>
@@ -140,4 +140,4 @@ std::string difference(const R& got, const std::vector<double>& expected, std::s
   return std::to_string(wrong) + " of " + std::to_string(count) + " elements differ" + out.str();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::reference
+}  // namespace tartan::TARTAN_ABI::reference

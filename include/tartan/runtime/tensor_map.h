@@ -23,7 +23,7 @@
 #include "tartan/isa/type.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// The 128 bytes that a kernel receives.
 struct TensorMapBytes {
@@ -117,4 +117,4 @@ constexpr std::uint32_t span_bytes(TensorMap::Swizzle swizzle) {
   return swizzle == TensorMap::Swizzle::none ? 0 : 16u << static_cast<int>(swizzle);
 }
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -20,7 +20,7 @@
 
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// How much a Timeline keeps of a launch: what exceeds it is counted (TimelineLaunch).
 struct TimelineLimits {
@@ -127,4 +127,4 @@ class Timeline {
   std::vector<TimelineEvent> events_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

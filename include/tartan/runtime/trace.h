@@ -26,7 +26,7 @@
 #include "tartan/runtime/device.h"
 #include "tartan/runtime/timeline.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Memory for the timestamps of one launch. Launches of the module write into it until it is
 /// destroyed, or another one is started.
@@ -56,4 +56,4 @@ class Trace {
   bool owner_ = false;
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

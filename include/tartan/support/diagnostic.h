@@ -22,7 +22,7 @@
 
 #include "tartan/support/rules.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A place in a text or a C++ file. Lines and columns count from 1; 0 means unknown.
 struct Place {
@@ -172,4 +172,4 @@ class [[nodiscard]] Result {
 struct Done {};
 using Status = Result<Done>;
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

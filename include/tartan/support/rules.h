@@ -12,7 +12,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// How severe a diagnostic is.
 enum class Level : std::uint8_t { Error, Warning, Note };
@@ -189,4 +189,4 @@ consteval const Rule& operator""_rule(const char* id, std::size_t length) {
 }
 }  // namespace literals
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -9,7 +9,7 @@
 
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// A named text: gives the line and column of an offset, and lines to quote.
 class Source {
@@ -43,4 +43,4 @@ Result<Source> read_source(const std::string& path);
 /// and FIFOs are written directly. Any number of threads and processes may write one path.
 Status write_file(const std::string& path, std::string_view text);
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

@@ -15,7 +15,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI {
+namespace tartan::TARTAN_ABI {
 
 /// Microseconds of the host's wall-clock time in each step; 0 of a step that was not taken. No
 /// moment is in two steps: what the cache takes within a step is the cache's.
@@ -50,4 +50,4 @@ class StepClock {
   double StepTimes::*outer_step_ = nullptr;  // the step in which this one began
 };
 
-}  // namespace tartan::inline TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI

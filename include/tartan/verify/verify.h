@@ -13,7 +13,7 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::verify {
+namespace tartan::TARTAN_ABI::verify {
 
 /// The target of a check, and how findings are reported.
 struct Options {
@@ -32,4 +32,4 @@ Diags verify(const ptx::Module& module, const Options& options = {});
 /// Parses and verifies; the diagnostics of both, in the order of the text.
 Diags check(std::shared_ptr<const Source> source, const Options& options = {});
 
-}  // namespace tartan::inline TARTAN_ABI::verify
+}  // namespace tartan::TARTAN_ABI::verify

@@ -11,7 +11,7 @@
 
 #include "runtime/emulator/machine/block.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Formats that differ in a register's low bits only are one.
@@ -237,4 +237,4 @@ void Algebra::spoil(Warp* warp, Tag* tags, std::size_t bytes, std::string text) 
   for (std::size_t i = 0; i < bytes; ++i) tags[i] = tag_of(ref, 1, 0);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -17,7 +17,7 @@
 #include "runtime/emulator/algebra/values.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class GlobalMemory;
 struct Warp;
@@ -128,4 +128,4 @@ inline void clear_tags(const std::byte* at, std::size_t bytes) {
   if (active_algebra) active_algebra->memory.clear(at, bytes);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

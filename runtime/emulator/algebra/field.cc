@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint64_t exponential_name = 0x65787032;
@@ -58,4 +58,4 @@ Number variable(std::uint64_t key, double real) {
           FieldQ::signed_as(spread(key, 1, FieldQ::prime), positive), real};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Z/(2^Bits - Gap); elements are below the prime.
 template <int Bits, std::uint64_t Gap>
@@ -101,4 +101,4 @@ Number variable(std::uint64_t key, double real);
 /// A good hash of both.
 std::uint64_t mix(std::uint64_t a, std::uint64_t b);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

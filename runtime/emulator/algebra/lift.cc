@@ -5,7 +5,7 @@
 #include "runtime/emulator/algebra/steps.h"
 #include "runtime/emulator/instructions/table.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 struct Packed {
@@ -285,4 +285,4 @@ void lift(Decoder& d, std::size_t first) {
   program.lifts[last] = std::move(lift);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -8,7 +8,7 @@
 
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct Warp;
 struct Op;
@@ -33,4 +33,4 @@ struct Lift {
   std::uint8_t count = 1;  // elements of a packed type
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -5,7 +5,7 @@
 
 #include "runtime/emulator/algebra/steps.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -163,4 +163,4 @@ bool combine_bits(Warp& warp, const Op& op, const Lift& lift) {
   return true;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

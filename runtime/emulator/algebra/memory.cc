@@ -5,7 +5,7 @@
 #include "runtime/emulator/algebra/steps.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::operator""_q;
@@ -210,4 +210,4 @@ bool transpose_matrix(Warp& warp, const Op& op, const Lift& lift) {
   return lift.inner != nullptr;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

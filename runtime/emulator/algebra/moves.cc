@@ -5,7 +5,7 @@
 #include "runtime/emulator/algebra/steps.h"
 #include "runtime/emulator/instructions/shuffle.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -236,4 +236,4 @@ bool shift_bytes(Warp& warp, const Op& op, const Lift& lift) {
   return true;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -10,7 +10,7 @@
 #include "runtime/emulator/algebra/steps.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // A matrix of values, row by row.
@@ -298,4 +298,4 @@ void multiply_values(Warp& warp, std::span<Warp> warps, const WarpgroupOperation
       registers.write(lane, reg, out[static_cast<std::size_t>(reg * 128 + lane)]);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

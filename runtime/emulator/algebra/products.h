@@ -7,7 +7,7 @@
 
 #include "runtime/emulator/machine/warp.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// What the selectors of a block-scaled product say.
 struct ScalePlaces {
@@ -20,4 +20,4 @@ void multiply_values(Warp& warp, const MatrixOperation& m, const ScalePlaces& pl
 void multiply_values(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
                      const WgmmaOperands& operands);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// The tags of byte `byte` of a lane's part of a register; registers of 128 bits have their low
 /// words first.
@@ -97,4 +97,4 @@ bool load_rows(Warp& warp, const Op& op, const Lift& lift);
 bool store_rows(Warp& warp, const Op& op, const Lift& lift);
 bool transpose_matrix(Warp& warp, const Op& op, const Lift& lift);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

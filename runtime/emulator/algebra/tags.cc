@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 Tag* TagMemory::find(std::uintptr_t page) {
   Cached& cached = cache_[page % std::size(cache_)];
@@ -65,4 +65,4 @@ void TagMemory::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   store(to, between.data(), bytes);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

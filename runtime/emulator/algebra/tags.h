@@ -15,7 +15,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 using Tag = std::uint32_t;
 
@@ -57,4 +57,4 @@ class TagMemory {
   Cached cache_[256];
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <new>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t most_values = std::size_t{1} << 28;  // tags have 28 bits for them
@@ -197,4 +197,4 @@ Ref Values::extremum(Ref a, Ref b, bool greatest) {
   return (x.number.p > y.number.p) == greatest ? a : b;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -11,7 +11,7 @@
 #include "runtime/emulator/algebra/field.h"
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// A value by its number.
 using Ref = std::uint32_t;
@@ -100,4 +100,4 @@ class Values {
   std::unordered_map<std::string, Ref> undecided_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

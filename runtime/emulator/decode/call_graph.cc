@@ -8,7 +8,7 @@
 #include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 namespace {
 constexpr std::uint64_t function_step = 16;
@@ -178,4 +178,4 @@ bool Decoder::may_return_into_itself(const Function& callee) const {
   return callee.component == current().component;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

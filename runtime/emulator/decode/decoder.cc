@@ -15,7 +15,7 @@
 #include "runtime/emulator/profile/profile.h"
 #include "runtime/emulator/timeline/recorder.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::uint32_t round_up(std::uint64_t value, std::uint64_t multiple) {
@@ -481,4 +481,4 @@ std::optional<Symbol> Decoder::symbol(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -35,7 +35,7 @@
 #include "tartan/isa/spelling.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 using isa::Opcode;
 using isa::operator""_q;
@@ -369,4 +369,4 @@ class Decoder {
   std::uint32_t predicates_ = 0, predicates_left_ = 0;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 #include "runtime/emulator/decode/decoder.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint8_t nowhere = 253;  // no operand of the text
@@ -126,4 +126,4 @@ void Decoder::finish_recording(std::size_t first_op) {
                                           static_cast<std::size_t>(first_use_))});
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -20,7 +20,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// A slot that an operand of an instruction stands for.
 struct RegisterUse {
@@ -69,4 +69,4 @@ struct OpRegisters {
   }
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

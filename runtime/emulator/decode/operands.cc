@@ -13,7 +13,7 @@
 #include "runtime/emulator/machine/warp.h"
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Registers come in four widths: predicate, up to 32 bits, 64, 128.
@@ -378,4 +378,4 @@ void Decoder::address(Op& op, const ptx::Operand& operand, Window window) {
   op.a = symbol_slot(*variable, 64);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 #include "compiler/isa/special_registers.h"
 #include "tartan/isa/signature.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using ptx::Operand;
@@ -262,4 +262,4 @@ class Rewriter {
 
 void spell_out(ptx::Module& module) { Rewriter(module).run(); }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

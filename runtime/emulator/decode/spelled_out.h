@@ -10,10 +10,10 @@
 
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Rewrites the functions of a module. The assembler computes sums in the width of the register,
 /// and an index in 32 bits.
 void spell_out(ptx::Module& module);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

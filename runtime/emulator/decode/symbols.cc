@@ -5,7 +5,7 @@
 
 #include "runtime/emulator/decode/decoder.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::uint64_t step_of(const ptx::Variable& variable) {
@@ -57,4 +57,4 @@ std::vector<Symbol> Decoder::opaque_variables(std::string_view type) const {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

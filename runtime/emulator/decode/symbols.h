@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/program.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// What the names of variables stand for. A row, `a<3>`, has the names a0, a1 and a2; `a` itself is
 /// none of them.
@@ -72,4 +72,4 @@ std::uint64_t size_of(const ptx::Variable& variable);
 std::uint64_t size_with_row(const ptx::Variable& variable);
 std::uint32_t alignment_of(const ptx::Variable& variable);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::operator""_q;
@@ -294,4 +294,4 @@ void ClusterDefinedness::store_element(Warp& warp, int lane, const std::byte* to
   if (found) remember(at.bits, bytes, origin(warp, use, l));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

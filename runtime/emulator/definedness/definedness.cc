@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/trial.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t origin_bytes = 4;  // of memory, that have one origin
@@ -303,4 +303,4 @@ void ClusterDefinedness::define(Warp& warp, std::uint32_t slot, int bits, std::u
   settle(warp);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -34,7 +34,7 @@
 #include "tartan/isa/spelling.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Cluster;
 struct LaunchContext;
@@ -144,4 +144,4 @@ class ClusterDefinedness {
   std::unordered_map<const std::byte*, std::uint32_t> origins_;  // of words that were stored so
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

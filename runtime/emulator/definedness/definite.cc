@@ -16,7 +16,7 @@
 #include "tartan/isa/spelling.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -245,4 +245,4 @@ void prepare_definedness(Program& program, const ptx::Module& module) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -3,7 +3,7 @@
 #include "runtime/emulator/definedness/definedness.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 using isa::Opcode;
 using isa::operator""_q;
@@ -94,4 +94,4 @@ bool is_value(const isa::Spelling& spelling, const RegisterUse& use) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -396,4 +396,4 @@ std::optional<std::uint32_t> FlowRules::undefined_source(std::uint32_t lanes) {
   return std::nullopt;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

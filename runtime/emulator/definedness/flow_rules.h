@@ -10,7 +10,7 @@
 #include "runtime/emulator/definedness/definedness.h"
 #include "tartan/isa/spelling.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class FlowRules {
  public:
@@ -82,4 +82,4 @@ class FlowRules {
   std::uint32_t guard_origin_ = 0;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using Place = UndefinedOrigin::Place;
@@ -217,4 +217,4 @@ void ClusterDefinedness::multiply(Warp& warp, std::span<Warp> warps,
   for (Warp& each : warps) settle(each);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

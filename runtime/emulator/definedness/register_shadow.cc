@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Where a lane's part of a register begins.
@@ -104,4 +104,4 @@ std::uint32_t& RegisterShadow::origin(std::uint32_t slot, int bits, std::uint32_
   return origins_[place(slot, bits, lane, 0) / 4];
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

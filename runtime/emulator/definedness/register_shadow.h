@@ -10,7 +10,7 @@
 
 #include "runtime/emulator/machine/program.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// The bits of a register of that type: 1, 32, 64 or 128.
 constexpr int register_bits(Type type) {
@@ -49,4 +49,4 @@ class RegisterShadow {
   std::uint32_t held_ = 0;           // registers
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 #include "runtime/emulator/machine/places.h"
 #include "tartan/support/rules.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::string place_text(const LaunchContext& context, const UndefinedOrigin& origin) {
@@ -88,4 +88,4 @@ std::vector<Finding> UndefinedReports::findings() const {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

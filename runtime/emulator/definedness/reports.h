@@ -13,7 +13,7 @@
 #include "tartan/runtime/device.h"
 #include "tartan/support/rules.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct LaunchContext;
 
@@ -64,4 +64,4 @@ class UndefinedReports {
   std::uint64_t dropped_ = 0;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 struct Reciprocal {
@@ -240,4 +240,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> approximation_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

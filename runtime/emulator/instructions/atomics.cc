@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 struct Add {
@@ -396,4 +396,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> atomic_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

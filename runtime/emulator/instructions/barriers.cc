@@ -9,7 +9,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint8_t aligned = 1, waits = 2, counted = 4,
@@ -156,4 +156,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> barrier_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

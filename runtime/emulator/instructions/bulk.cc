@@ -20,7 +20,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/schedules/determinacy.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t address,
                          std::uint64_t bytes, std::uint32_t unit) {
@@ -404,4 +404,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> bulk_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

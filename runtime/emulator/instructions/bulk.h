@@ -14,7 +14,7 @@
 #include "runtime/emulator/machine/warp.h"
 #include "runtime/emulator/races/detector.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// An address operand in Program::slots: slot, offset (two words), width, window.
 inline constexpr std::uint32_t address_words = 5;
@@ -83,4 +83,4 @@ void note_lane_access(Warp& warp, int lane, const Stretch& where, bool writes);
 /// st.bulk.
 void decode_store_bulk(Decoder& d);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

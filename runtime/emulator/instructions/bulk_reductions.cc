@@ -10,7 +10,7 @@
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 template <typename T>
@@ -152,4 +152,4 @@ void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduc
   else std::memmove(to, from, bytes);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -16,7 +16,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // ---- st.bulk: zeros.
@@ -152,4 +152,4 @@ void decode_reduction_async(Decoder& d) {
   decode_to_barrier(d, reduction, type, 1);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

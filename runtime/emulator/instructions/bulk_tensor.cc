@@ -24,7 +24,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t map_alignment = 64;
@@ -420,4 +420,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> tensor_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -5,7 +5,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 void emit(Decoder& d, Handler handler, Type first, Type second, int flags) {
@@ -117,4 +117,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> byte_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -18,7 +18,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/print.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // The lanes' return addresses go to the callee's slot op.d.
@@ -393,4 +393,4 @@ void decode_call(Decoder& d) {
   emit_call(d, *callee, call);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -5,7 +5,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint8_t takes_carry = 1, gives_carry = 2, subtracts = 4;
@@ -101,4 +101,4 @@ constexpr InstructionRow rows[] = {
 void decode_carry(Decoder& decoder) { decode(decoder); }
 std::span<const InstructionRow> carry_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

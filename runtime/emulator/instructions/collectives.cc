@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Waits for the lanes of the member mask in slot op.e. True when the executing lanes are complete
@@ -301,4 +301,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> warp_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

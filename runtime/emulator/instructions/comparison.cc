@@ -5,7 +5,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 enum class Compare : std::uint8_t {
@@ -388,4 +388,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> comparison_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 void branch(Warp& warp, const Op& op) { warp.branch(static_cast<std::uint32_t>(op.value)); }
@@ -146,4 +146,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> control_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

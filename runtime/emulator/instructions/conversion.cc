@@ -13,7 +13,7 @@
 #include "runtime/emulator/instructions/wide_registers.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint8_t ftz_flag = 8, sat_flag = 16, relu_flag = 32,
@@ -462,4 +462,4 @@ constexpr InstructionRow rows[] = {{Opcode::cvt, decode_cvt},
 
 std::span<const InstructionRow> conversion_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

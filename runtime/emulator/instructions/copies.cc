@@ -14,7 +14,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/schedules/determinacy.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 void no_operation(Warp&, const Op&) {}
@@ -256,4 +256,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> copy_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

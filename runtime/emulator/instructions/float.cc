@@ -14,7 +14,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using namespace floats;
@@ -454,4 +454,4 @@ void decode_float_arithmetic(Decoder& d) {
   last.c = result;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

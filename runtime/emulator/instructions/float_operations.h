@@ -13,7 +13,7 @@
 #include "runtime/emulator/instructions/half_vectors.h"
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::inline TARTAN_ABI::emulator::floats {
+namespace tartan::TARTAN_ABI::emulator::floats {
 
 // takes_sat, takes_relu: the instruction may have .sat, .relu. Others are not compiled for it.
 
@@ -137,4 +137,4 @@ struct Negate {
   }
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator::floats
+}  // namespace tartan::TARTAN_ABI::emulator::floats

@@ -12,7 +12,7 @@
 #define TARTAN_VECTORS __attribute__((target("avx2,fma,f16c")))
 #define TARTAN_INLINE __attribute__((target("avx2,fma,f16c"), always_inline)) inline
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC,
@@ -303,14 +303,14 @@ Handler to_halves(const HalfConversion& conversion) {
 
 Handler from_half() { return has_vectors() ? widen_halves : nullptr; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator
 
 #else
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 Handler half_arithmetic(HalfOperation, const HalfOptions&) { return nullptr; }
 Handler to_halves(const HalfConversion&) { return nullptr; }
 Handler from_half() { return nullptr; }
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "runtime/emulator/instructions/table.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 enum class HalfOperation : std::uint8_t { none, add, subtract, multiply, fused };
 
@@ -32,4 +32,4 @@ Handler to_halves(const HalfConversion& conversion);
 /// f16 to f32.
 Handler from_half();
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Arithmetic wraps: it is done on unsigned values of at least 32 bits.
@@ -467,4 +467,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> integer_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

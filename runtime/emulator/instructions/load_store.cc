@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Resolves an op's access of `bytes` bytes a lane and calls body(place), place(lane) being a lane's
@@ -368,4 +368,4 @@ Window memory_window(Decoder& d) { return window_of(d.spelling.space(), d.in_ker
 
 std::span<const InstructionRow> memory_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

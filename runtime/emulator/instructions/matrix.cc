@@ -17,7 +17,7 @@
 #include "tartan/isa/fragment.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint32_t row_bytes = 16;
@@ -497,4 +497,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> matrix_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -15,7 +15,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/schedules/determinacy.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 bool are_in_place(Warp& warp, const Op& op, bool own) {
   if (op.window != Window::generic) return true;
@@ -334,4 +334,4 @@ void decode_arrival_after_copies(Decoder& d) {
 
 std::span<const InstructionRow> mbarrier_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

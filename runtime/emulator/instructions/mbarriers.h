@@ -5,7 +5,7 @@
 #include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/machine/warp.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// At generic addresses: whether the mbarriers are in shared memory, of this block with `own`, else
 /// of the cluster. If not, the warp is stopped with a finding.
@@ -15,4 +15,4 @@ Window mbarrier_window(Decoder& d, bool own);
 /// cp.async.mbarrier.arrive.noinc of copies that are over.
 void decode_arrival_after_copies(Decoder& d);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

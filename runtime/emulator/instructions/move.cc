@@ -14,7 +14,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 template <typename R>
@@ -394,4 +394,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> move_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 #include "runtime/emulator/instructions/wide_registers.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // ---- cvt.pack: two integers, clamped to op.count bits, below what c has: {c, a, b}.
@@ -115,4 +115,4 @@ bool decode_powers_of_two(Decoder& d, Rounding round, bool saturate) {
   return true;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -4,7 +4,7 @@
 
 #include "runtime/emulator/instructions/table.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 void refuse(Decoder& d, std::string_view what) {
@@ -53,4 +53,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> refused_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

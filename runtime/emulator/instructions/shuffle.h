@@ -6,7 +6,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 enum class Shuffle : std::uint8_t { up, down, bfly, idx };
 
@@ -38,4 +38,4 @@ constexpr std::uint32_t shuffle_source(Shuffle mode, std::uint32_t lane, std::ui
   return lane;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::string_view complaint(const isa::Form& form, std::uint32_t code) {
@@ -36,4 +36,4 @@ std::optional<IllegalCode> find_illegal_code(const isa::Form& form, const std::u
   return std::nullopt;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// A code of the metadata whose result is undefined.
 struct IllegalCode {
@@ -21,4 +21,4 @@ struct IllegalCode {
 std::optional<IllegalCode> find_illegal_code(const isa::Form& form, const std::uint32_t* words,
                                              int selector);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

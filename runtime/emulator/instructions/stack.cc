@@ -15,7 +15,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::uint32_t* tops(Warp& warp) { return lanes<std::uint32_t>(warp, warp.program->stack_slot); }
@@ -229,4 +229,4 @@ bool Decoder::takes_stack(const ptx::Function& function) const {
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

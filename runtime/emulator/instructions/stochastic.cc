@@ -9,7 +9,7 @@
 #include "runtime/emulator/instructions/wide_registers.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 struct StochasticRow {
@@ -116,4 +116,4 @@ void decode_stochastic(Decoder& d) {
   d.rest_on(Trust::Documented, "the manual's semantics of .rs, and what is published of its bits");
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -9,8 +9,8 @@
 
 #include "runtime/emulator/decode/decoder.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void decode_stochastic(Decoder& decoder);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -6,7 +6,7 @@
 
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 std::atomic<bool> vectors_allowed = true;
 }
@@ -41,4 +41,4 @@ Decode find_decode(Opcode opcode) {
   return table[static_cast<std::size_t>(opcode)];
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

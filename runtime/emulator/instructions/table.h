@@ -9,7 +9,7 @@
 #include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct Access;
 
@@ -92,4 +92,4 @@ inline constexpr isa::QualifierSet cache_hints =
 /// The window of the state space that a memory instruction's spelling names.
 Window memory_window(Decoder& decoder);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -16,7 +16,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 inline constexpr std::uint64_t chunk = 16;  // bytes that a swizzle keeps together
 
@@ -193,4 +193,4 @@ class TensorBox {
   ClusterDefinedness* definedness_ = nullptr;  // of launches that are watched
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

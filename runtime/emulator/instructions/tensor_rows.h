@@ -9,7 +9,7 @@
 
 #include "tartan/runtime/tensor_map.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 inline constexpr std::size_t most_dimensions = 5, gathered_rows = 4;
 
@@ -68,4 +68,4 @@ class Rows {
   std::uint32_t step_[most_dimensions] = {};
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

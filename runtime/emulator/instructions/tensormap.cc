@@ -14,7 +14,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "tartan/runtime/tensor_map.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t map_alignment = 128;
@@ -128,4 +128,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> tensor_map_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -31,7 +31,7 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 enum class Operation : std::uint8_t {
@@ -453,4 +453,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> video_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

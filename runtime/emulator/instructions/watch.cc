@@ -19,7 +19,7 @@
 #include "runtime/emulator/schedules/determinacy.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 const Watch& watch_of(const Warp& warp) { return warp.program->watches[warp.pc - 1]; }
@@ -370,4 +370,4 @@ void watch(Decoder& d, std::size_t first) {
   program.watches[static_cast<std::size_t>(&op - program.ops.data())] = watch;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -20,7 +20,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t warp_lanes = 32, warpgroup_lanes = 128;
@@ -248,4 +248,4 @@ constexpr InstructionRow rows[] = {
 
 std::span<const InstructionRow> warpgroup_instructions() { return rows; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -3,7 +3,7 @@
 
 #include "runtime/emulator/machine/lanes.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // The low half of 64-bit registers.
@@ -51,4 +51,4 @@ void WideResult::widen(Decoder& d) const {
   wide.a = slot;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

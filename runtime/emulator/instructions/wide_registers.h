@@ -8,7 +8,7 @@
 
 #include "runtime/emulator/decode/decoder.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// A source of cvt, whose register may be wider than `type`: a slot with what is read of it.
 std::uint32_t narrow_source(Decoder& decoder, std::size_t i, Type type);
@@ -31,4 +31,4 @@ class WideResult {
   int bits_ = 64;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

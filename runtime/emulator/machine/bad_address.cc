@@ -17,7 +17,7 @@
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/machine/warp.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // How far from a variable or from null an address may be to be meant for it.
@@ -212,4 +212,4 @@ void report_bad_address(Warp& warp, Window window, int lane, std::uint64_t addre
             lane, address);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,10 +7,10 @@
 
 #include "runtime/emulator/machine/program.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Stops the warp: there are not `bytes` bytes at `address` of the window.
 void report_bad_address(Warp& warp, Window window, int lane, std::uint64_t address,
                         std::uint32_t bytes);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -17,7 +17,7 @@
 #include "runtime/emulator/trial.h"
 #include "runtime/emulator/watch.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t alignment = 256;
@@ -497,4 +497,4 @@ void Block::fail(Warp& warp, std::uint32_t pc, const Rule& rule, std::string mes
   cluster_.stop(std::move(finding));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -21,7 +21,7 @@
 #include "runtime/emulator/machine/warp.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class LaunchRaces;
 class Predecessor;
@@ -195,4 +195,4 @@ class Block {
   bool recheck_ = false;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

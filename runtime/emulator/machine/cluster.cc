@@ -9,7 +9,7 @@
 #include "runtime/emulator/machine/waiting.h"
 #include "runtime/emulator/schedules/determinacy.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Enough for every group of a warp to have had its turn.
@@ -163,4 +163,4 @@ void Cluster::report_deadlock() {
   for (const auto& block : blocks_) block->report_deadlock();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -23,7 +23,7 @@
 #include "runtime/emulator/schedules/late.h"
 #include "runtime/emulator/timeline/recorder.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 inline constexpr int rank_shift = 24;
 inline constexpr std::uint64_t shared_offset_mask = (std::uint64_t{1} << rank_shift) - 1;
@@ -89,4 +89,4 @@ class Cluster {
   int patience_ = 0;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

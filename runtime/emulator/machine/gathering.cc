@@ -13,7 +13,7 @@
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/schedules/determinacy.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // What an op with a member mask takes and gives: slots, and where Op::value says their bits.
@@ -253,4 +253,4 @@ void Warp::examine_together(const Group& here) {
   definedness.gathered(*this, places);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void Heap::open(std::uint64_t address) {
   const std::scoped_lock lock(mutex_);
@@ -47,4 +47,4 @@ bool Heap::free(std::uint64_t address) {
   return true;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

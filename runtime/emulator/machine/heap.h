@@ -9,7 +9,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Heap {
  public:
@@ -31,4 +31,4 @@ class Heap {
   std::map<std::uint64_t, std::uint64_t> free_, used_;  // address -> bytes
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -16,7 +16,7 @@
 #include "runtime/emulator/machine/warp.h"
 #include "runtime/emulator/numbers/small_float.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 inline constexpr std::uint32_t all_lanes = 0xFFFFFFFF;
 
@@ -145,4 +145,4 @@ inline std::uint32_t lanes_where(std::uint32_t mask, Test&& test) {
   return bits;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -14,7 +14,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct Mbarrier {
   static constexpr std::uint64_t field = (std::uint64_t{1} << 21) - 1;
@@ -57,4 +57,4 @@ struct Mbarrier {
   }
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -17,7 +17,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/engine.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint64_t granule = 256;
@@ -487,4 +487,4 @@ std::byte* resolve_one(Warp& warp, int lane, std::uint64_t address, std::uint32_
   return good ? found : nullptr;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -32,7 +32,7 @@
 #include "runtime/buffer_name.h"
 #include "runtime/emulator/machine/program.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 inline constexpr std::uint64_t window_bytes = std::uint64_t{1} << 32;
 /// Lower halves of addresses from here on are in no shared memory of a cluster.
@@ -148,4 +148,4 @@ EvenAccess resolve_evenly(Warp& warp, const Op& op, std::uint32_t bytes);
 /// bad.
 std::byte* resolve_one(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

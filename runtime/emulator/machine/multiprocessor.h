@@ -7,7 +7,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// From `sm` on. Warps, blocks and the steps in which a block gets shared memory: CUDA programming
 /// guide, "Compute Capabilities", and PTX ISA, "%total_smem_size". The count is that of the largest
@@ -40,4 +40,4 @@ constexpr const Multiprocessor& multiprocessor_of(int sm) {
   return *found;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

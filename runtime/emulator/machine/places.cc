@@ -13,7 +13,7 @@
 #include "compiler/support/demangle.h"
 #include "runtime/emulator/machine/cluster.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 int line(const Program& program, const ptx::Module& module, std::uint32_t pc) {
@@ -160,4 +160,4 @@ std::string global_text(const LaunchContext& context, std::uint64_t address) {
                       : fmt::format("global memory at {} (0x{:x})", name, address);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

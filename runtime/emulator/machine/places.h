@@ -9,7 +9,7 @@
 #include "tartan/abi.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct LaunchContext;
 struct Program;
@@ -38,4 +38,4 @@ std::string with_offset(std::string_view name, std::uint64_t offset);
 /// "global memory at out+64 (0x1000000040)": as global_name() says.
 std::string global_text(const LaunchContext& context, std::uint64_t address);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

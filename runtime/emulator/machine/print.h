@@ -4,7 +4,7 @@
 
 #include "runtime/emulator/machine/program.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Slots op.list: format and arguments (generic addresses, 64 bits). Each lane prints to standard
 /// output; op.d gets the number of arguments.
@@ -13,4 +13,4 @@ void print_formatted(Warp& warp, const Op& op);
 /// Slots op.list: message, file, line, function, character size. Stops the launch.
 void fail_assertion(Warp& warp, const Op& op);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -32,7 +32,7 @@
 #include "tartan/isa/opcode.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct Warp;
 struct Op;
@@ -328,4 +328,4 @@ inline void move_address(std::byte* arena, const SharedSlot& slot, std::uint64_t
 /// The slot of the constant true in every program.
 inline constexpr std::uint32_t always_slot = 0;
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -6,7 +6,7 @@
 
 #include "runtime/emulator/machine/cluster.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::string_view word(bool more) { return more ? "inc" : "dec"; }
@@ -95,4 +95,4 @@ std::string Block::registers_text(const Warp& warp, std::uint32_t wanted) const 
       warp.registers, warps_.size() * 32, first_registers(), free_registers_ * 32);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

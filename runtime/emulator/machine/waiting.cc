@@ -13,7 +13,7 @@
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/schedules/retry.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t most_places = 8;  // in a message
@@ -191,4 +191,4 @@ void report_waiting(Cluster& cluster) {
   if (waiting.collect()) waiting.report();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -10,7 +10,7 @@
 
 #include "runtime/emulator/machine/cluster.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Stops the cluster with a finding that says who waits where, if nobody can go on.
 void report_waiting(Cluster& cluster);
@@ -19,4 +19,4 @@ void report_waiting(Cluster& cluster);
 /// line 44, for barrier 0, which ...". Empty: all are done.
 std::string positions(Block& block);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

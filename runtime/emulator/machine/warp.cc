@@ -15,7 +15,7 @@
 #include "runtime/emulator/schedules/polls.h"
 #include "runtime/emulator/schedules/schedule.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 // Steps that a group may run while another one of its warp could, and those in which the lanes that
 // were kept waiting then come first. A turn that ends with a wait counts as many as a whole one.
@@ -272,4 +272,4 @@ void Warp::report_divergence() {
               0);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -20,7 +20,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/machine/program.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Block;
 
@@ -167,4 +167,4 @@ struct Warp {
   friend class Block;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

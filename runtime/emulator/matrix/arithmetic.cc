@@ -9,7 +9,7 @@
 
 #include "runtime/emulator/matrix/scalar.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int longest = 256;  // products of one result, b1 apart (those are counted by words)
@@ -291,4 +291,4 @@ void Arithmetic::run(const Images& images) const {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -10,7 +10,7 @@
 #include "runtime/emulator/matrix/tile.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// The images of one execution, and its other inputs. For f64 the images have 64-bit cells.
 struct Images {
@@ -119,4 +119,4 @@ void Arithmetic::each_stored(const Images& images, const Visit& visit) const {
     }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -4,7 +4,7 @@
 
 #include "runtime/emulator/matrix/arithmetic.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int most_outer = 16, most_depth = 128, most_groups = 4;
@@ -108,4 +108,4 @@ void Arithmetic::run_groups(const Images& images, const std::uint32_t* a, const 
     }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

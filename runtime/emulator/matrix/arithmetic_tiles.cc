@@ -9,7 +9,7 @@
 
 #include "runtime/emulator/matrix/arithmetic.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::optional<TileFormat> tile_format(Type type, bool through_half) {
@@ -209,4 +209,4 @@ void Arithmetic::run_integer_tile(const Images& images, const std::uint32_t* a,
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -11,7 +11,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct Format {
   int exponent_bits = 0;
@@ -145,4 +145,4 @@ constexpr std::uint32_t canonical(float value) {
   return value != value ? 0x7FFFFFFFu : std::bit_cast<std::uint32_t>(value);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Infinity or NaN, if special operands make the sum one, whatever the finite terms are.
@@ -101,4 +101,4 @@ std::uint32_t group_sum(const FusedSum& rule, const Group* groups, int count, st
   return rounded(rule, format, sum, largest);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -17,7 +17,7 @@
 
 #include "runtime/emulator/matrix/float_format.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct FusedSum {
   int product_fraction = 0;  // fraction bits of a product: those of both factors
@@ -42,4 +42,4 @@ struct Group {
 /// c and the groups; f32. Only c may be infinite or NaN.
 std::uint32_t group_sum(const FusedSum& rule, const Group* groups, int count, std::uint32_t c);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

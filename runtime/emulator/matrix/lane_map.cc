@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/matrix/lane_map.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // The axes of an operand's matrix. A: `outer` counts rows; B: columns; `along` is k. C and D: outer
@@ -157,4 +157,4 @@ void LaneMap::scatter(const void* image, void* const* registers, const TileKerne
   scatter_words(static_cast<const std::uint32_t*>(image), registers);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

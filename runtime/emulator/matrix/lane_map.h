@@ -14,7 +14,7 @@
 #include "runtime/emulator/matrix/tile.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class LaneMap {
  public:
@@ -56,4 +56,4 @@ class LaneMap {
   std::vector<RegisterBlock> blocks_;  // the same, if all parts are blocks of words of one warp
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -19,7 +19,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Generations with different arithmetic.
 enum class Hardware : std::uint8_t { sm_70, sm_75, sm_80, sm_89, sm_90, sm_100, sm_120 };
@@ -99,4 +99,4 @@ class MatrixProduct {
   std::shared_ptr<const Plan> plan_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

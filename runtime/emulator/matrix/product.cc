@@ -6,7 +6,7 @@
 #include "runtime/emulator/matrix/matrix.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int most_cells = 512;  // of one operand: m8n32k16 has 16 x 32 bf16 elements, in 256
@@ -73,4 +73,4 @@ std::uint64_t MatrixProduct::multiply_adds() const { return plan_->arithmetic.mu
 Trust MatrixProduct::trust() const { return plan_->rule.trust; }
 std::string_view MatrixProduct::source() const { return plan_->rule.source; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -19,7 +19,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/support/source.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int most_words = 1 << 20;  // per test; more is a damaged index
@@ -236,4 +236,4 @@ std::string Replay::json() const {
          "\n";
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -13,7 +13,7 @@
 
 #include "runtime/emulator/matrix/matrix.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// A recorded instruction form.
 struct RecordedEntry {
@@ -78,4 +78,4 @@ struct Replay {
 Replay replay(const Recording& recording, Hardware hardware, Path path = Path::best,
               const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 #include "tartan/isa/fragment.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using Words = std::vector<std::uint32_t>;
@@ -269,4 +269,4 @@ ReplayedEntry replay(const Recording& recording, const RecordedEntry& entry, Har
   return result;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -5,7 +5,7 @@
 #include "runtime/emulator/matrix/wgmma.h"
 #include "tartan/isa/fragment.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int threads = 128;
@@ -87,4 +87,4 @@ ReplayedEntry replay_wgmma(const Recording& recording, const RecordedEntry& entr
   return result;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -3,7 +3,7 @@
 
 #include <cassert>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint8_t on(std::initializer_list<Hardware> list) {
@@ -149,4 +149,4 @@ std::optional<Hardware> hardware_of(Arch arch) {
   return sm_120;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -8,7 +8,7 @@
 #include "runtime/emulator/matrix/matrix.h"
 #include "tartan/isa/form.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 enum class Method : std::uint8_t {
   fused_sum,   // chained fused sums, C in the first (runtime/emulator/matrix/fused_sum.h)
@@ -46,4 +46,4 @@ struct NumericRule {
 
 const NumericRule& rule_of(const isa::Form& form, Hardware hardware);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

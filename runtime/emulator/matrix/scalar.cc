@@ -8,7 +8,7 @@
 
 #include "runtime/emulator/matrix/float_format.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint64_t quiet = std::uint64_t{1} << 51;
@@ -77,4 +77,4 @@ void fma_chain(isa::Rounding rounding, int m, int n, int k, const std::uint64_t*
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 
 #include "tartan/isa/form.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// C + (fma chain over a[i] * b[i] from +0): f16 factors as binary32. Returns f32 bits.
 std::uint32_t float_chain(const float* a, const float* b, int count, float c);
@@ -21,4 +21,4 @@ std::uint32_t half_tree(const float* a, const float* b, float c);
 void fma_chain(isa::Rounding rounding, int m, int n, int k, const std::uint64_t* a,
                const std::uint64_t* b, const std::uint64_t* c, std::uint64_t* d);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -5,7 +5,7 @@
 
 #include "runtime/emulator/matrix/matrix.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::atomic<Path> what_best_is = Path::best;
@@ -49,4 +49,4 @@ const TileKernel* tile_kernel(Path path) {
   return path == Path::best ? &tile_portable : nullptr;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -13,7 +13,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// A decoded factor: element (k, outer) at k * outer_count + outer.
 struct TileFactor {
@@ -82,4 +82,4 @@ constexpr bool fits(const TileFactor& a, const TileFactor& b) {
   return a.lowest + b.lowest >= -100 && a.highest + b.highest <= 126;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

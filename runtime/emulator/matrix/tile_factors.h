@@ -5,7 +5,7 @@
 #include "runtime/emulator/matrix/tile.h"
 #include "runtime/emulator/matrix/tile_vector.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 struct Part {
@@ -269,4 +269,4 @@ void unpack_integers(int bits, bool is_signed, const Cells& cells, std::int16_t*
 }
 
 }  // namespace
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

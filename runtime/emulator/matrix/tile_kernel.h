@@ -5,7 +5,7 @@
 
 #include "runtime/emulator/matrix/tile_factors.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // ---- Sums
@@ -311,4 +311,4 @@ void scatter(const RegisterBlock* blocks, int count, const std::uint32_t* image,
 }
 
 }  // namespace
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

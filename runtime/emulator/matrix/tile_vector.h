@@ -11,7 +11,7 @@
 #include "tartan/abi.h"
 #endif
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using Floats = float __attribute__((vector_size(4 * lanes)));
@@ -71,4 +71,4 @@ inline Ints minus(Ints x, Ints y) { return bits<Ints>(bits<Words>(x) - bits<Word
 inline Floats power(Ints exponent) { return bits<Floats>((exponent + 127) << 23); }
 
 }  // namespace
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 #include "runtime/emulator/matrix/lane_map.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 struct Store {
@@ -202,4 +202,4 @@ const isa::Form& WgmmaProduct::form() const { return plan_->form; }
 Trust WgmmaProduct::trust() const { return plan_->rule.trust; }
 std::string_view WgmmaProduct::source() const { return plan_->rule.source; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -16,7 +16,7 @@
 
 #include "runtime/emulator/matrix/matrix.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct MatrixDescriptor {
   std::uint32_t start = 0;    // bytes
@@ -63,4 +63,4 @@ class WgmmaProduct {
   std::shared_ptr<const Plan> plan_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

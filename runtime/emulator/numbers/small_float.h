@@ -13,7 +13,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
@@ -259,4 +259,4 @@ inline bool is_flushed(double product, double addend, Rounding round, bool negat
 /// [0, 1], NaN to +0 (.sat).
 inline float saturate(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

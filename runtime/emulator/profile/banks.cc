@@ -7,7 +7,7 @@
 #include <bit>
 #include <set>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int warp_lanes = 32;
@@ -145,4 +145,4 @@ std::vector<std::string> cures(const SharedRequest& request) {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 inline constexpr int banks = 32, bank_bytes = 4;
 
@@ -37,4 +37,4 @@ std::array<std::uint8_t, banks> worst_phase(const SharedRequest& request);
 /// bytes, else the smallest padding of rows. Empty without conflicts.
 std::vector<std::string> cures(const SharedRequest& request);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/profile/requests.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -270,4 +270,4 @@ void add(std::vector<InstructionProfile>& all, const std::vector<InstructionProf
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 #include "runtime/emulator/profile/banks.h"
 #include "tartan/runtime/profile.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Decoder;
 struct LaunchContext;
@@ -45,4 +45,4 @@ void profile(Decoder& decoder, std::size_t first);
 /// Adds to those of the same instruction.
 void add(std::vector<InstructionProfile>& all, const std::vector<InstructionProfile>& more);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 thread_local RequestRecorder* recorder = nullptr;
@@ -31,4 +31,4 @@ void RequestRecorder::add(int line, const SharedRequest& request) {
   else if (conflicts(request) > conflicts(at->request)) at->request = request;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

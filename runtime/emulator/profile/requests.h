@@ -14,7 +14,7 @@
 
 #include "runtime/emulator/profile/banks.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Of all requests of an instruction the one with the most conflicts, the first of its equals.
 /// Addresses are those of its block's shared memory.
@@ -48,4 +48,4 @@ class RequestRecorder {
   std::map<std::string, std::uint64_t> variables_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/races/detector.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Says of past accesses whether they are ordered before an asynchronous one, which begins with
 /// what its issuer knows; and reports those that are not.
@@ -128,4 +128,4 @@ class ClusterRaces::AsyncJudge {
   bool after_last_ = false;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

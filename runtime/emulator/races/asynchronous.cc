@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/races/async_judge.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void ClusterRaces::asynchronous(Warp& warp, int lane, const AsyncAccess& access) {
   Place where;
@@ -297,4 +297,4 @@ std::optional<Epoch> ClusterRaces::completing_on(const std::byte* mbarrier) cons
   return Epoch{*found->second.number, found->second.phases + 1, 0};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

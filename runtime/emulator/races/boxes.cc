@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 // A box in the same place takes that of the one before: rings of stages have few.
 void Boxes::add(Box box, std::uint64_t bytes) {
@@ -25,4 +25,4 @@ const Box* Boxes::at(std::uint64_t address) const {
   return index < chunks_.size() && chunks_[index] ? &boxes_[chunks_[index] - 1] : nullptr;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

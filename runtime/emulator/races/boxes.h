@@ -8,7 +8,7 @@
 
 #include "runtime/emulator/races/shadow.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// How a box lies in shared memory.
 struct BoxShape {
@@ -37,4 +37,4 @@ class Boxes {
   std::vector<Box> boxes_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/races/cells.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void Cells::clear() {
   records_.resize(1);
@@ -70,4 +70,4 @@ void Cells::drop(std::uint32_t* place) {
   free_ = at;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -20,7 +20,7 @@
 #include "runtime/emulator/races/past.h"
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct Cell {
   Past written;              // the last weak one
@@ -275,4 +275,4 @@ void Cells::write(Cell& cell, std::uint64_t place, const Past& now, Judge& judge
   else note_strong(cell, cell.others, most_kept, now, judge);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

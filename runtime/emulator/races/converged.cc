@@ -9,7 +9,7 @@
 #include "runtime/emulator/races/detector.h"
 #include "runtime/emulator/trial.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void Convergence::start(std::size_t warps) {
   warps_ = warps;
@@ -123,4 +123,4 @@ void ClusterRaces::poison(Warp& warp, const WatchedAccess& access, const Place& 
         cluster_.definedness()->poison(warp, access.collective ? warp.mask : group.lanes, *pc);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

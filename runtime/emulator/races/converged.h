@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/warp.h"
 #include "runtime/emulator/races/past.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Whether lanes of a warp executed an access together. Whoever of them goes on to another one
 /// comes behind it, whether they part later or not.
@@ -56,4 +56,4 @@ class VolatileWords {
   std::unordered_map<std::uint64_t, Word> words_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 #include "runtime/emulator/races/judge.h"
 #include "runtime/emulator/trial.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 Numbers numbers_of(const LaunchContext& context) {
@@ -320,4 +320,4 @@ void ClusterRaces::cluster_phase_over() {
   arriving_.clear();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -69,7 +69,7 @@
 #include "runtime/emulator/races/shadow.h"
 #include "runtime/emulator/races/thread_clocks.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Cluster;
 
@@ -369,4 +369,4 @@ class ClusterRaces {
   VolatileWords volatiles_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

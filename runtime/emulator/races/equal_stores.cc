@@ -5,7 +5,7 @@
 
 #include "runtime/emulator/races/judge.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 bool EqualStores::Store::agrees(const Store& other) const {
   const std::uint64_t from = std::max(first, other.first),
@@ -70,4 +70,4 @@ void ClusterRaces::compare_equal_stores(Judge& judge, Warp& warp, const WatchedA
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

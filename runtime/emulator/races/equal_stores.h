@@ -18,7 +18,7 @@
 #include "runtime/emulator/races/past.h"
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class EqualStores {
  public:
@@ -58,4 +58,4 @@ class EqualStores {
   bool grew_ = false;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

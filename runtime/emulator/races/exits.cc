@@ -6,7 +6,7 @@
 #include "runtime/emulator/races/detector.h"
 
 // What is still on its way when threads exit.
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void ClusterRaces::note_outliving(const Warp& warp, const Place& place, const Epoch& who,
                                   bool writes) {
@@ -54,4 +54,4 @@ void ClusterRaces::report_exit(std::uint32_t rank, const Outliving& access) {
   launch_.reports.add(race);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -15,7 +15,7 @@
 #include "runtime/emulator/races/detector.h"
 #include "runtime/emulator/trial.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 inline constexpr std::uint64_t most_value_bytes = 32;  // of a lane's store
 
@@ -229,4 +229,4 @@ class ClusterRaces::Judge {
   std::array<Known, 8> known_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

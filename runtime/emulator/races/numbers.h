@@ -10,7 +10,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Kinds of actors, one of a warp each, but for mbarriers.
 enum class Actor : std::uint8_t {
@@ -60,4 +60,4 @@ struct Numbers {
   }
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

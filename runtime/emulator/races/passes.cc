@@ -8,7 +8,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/places.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 bool are_of_two_passes(const LaunchContext& context, std::uint32_t one, std::uint32_t other) {
   const auto [first, last] = std::minmax(one, other);
@@ -32,4 +32,4 @@ bool are_of_two_passes(const LaunchContext& context, std::uint32_t one, std::uin
   return has_barrier(first, last) && !has_barrier(begin, first) && !has_barrier(last, end);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

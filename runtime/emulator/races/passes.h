@@ -6,7 +6,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct LaunchContext;
 
@@ -14,4 +14,4 @@ struct LaunchContext;
 /// is not ordered is then of different passes.
 bool are_of_two_passes(const LaunchContext& context, std::uint32_t one, std::uint32_t other);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

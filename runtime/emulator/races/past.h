@@ -6,7 +6,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// What an access was, in 32 bits: the instruction, the lane, and how strong it was.
 class Deed {
@@ -47,4 +47,4 @@ struct Past {
   Past of_lane(std::uint32_t lane) const { return {warp, time, deed.of_lane(lane)}; }
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

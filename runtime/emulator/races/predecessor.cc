@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/races/detector.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 std::optional<Predecessor::Conflict> Predecessor::conflict(std::uint64_t address,
                                                            std::uint64_t bytes, bool writes,
@@ -58,4 +58,4 @@ void ClusterRaces::judge_predecessor(const Warp& warp, std::uint32_t lanes, cons
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

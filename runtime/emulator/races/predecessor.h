@@ -18,7 +18,7 @@
 #include "runtime/emulator/races/shadow.h"
 #include "tartan/ptx/tree.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Predecessor {
  public:
@@ -51,4 +51,4 @@ class Predecessor {
   Shadow memory_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -13,7 +13,7 @@
 #include "runtime/emulator/trial.h"
 #include "runtime/launch_findings.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 bool is_asynchronous(Actor actor) { return actor != Actor::thread && actor != Actor::init; }
@@ -479,4 +479,4 @@ std::vector<Finding> RaceReports::findings() const {
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

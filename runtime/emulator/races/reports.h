@@ -17,7 +17,7 @@
 #include "tartan/runtime/device.h"
 #include "tartan/support/rules.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct LaunchContext;
 
@@ -123,4 +123,4 @@ class RaceReports {
   Tally left_out_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/races/shadow.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void Shadow::clear() {
   ++generation_;
@@ -106,4 +106,4 @@ Past Shadow::some_read(std::uint64_t address) {
                      : tracks_.some_read(block.tracks, static_cast<std::uint32_t>(unit));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

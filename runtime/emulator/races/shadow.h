@@ -42,7 +42,7 @@
 #include "runtime/emulator/races/tracks.h"
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Lanes that access the same place.
 struct LaneGroup {
@@ -310,4 +310,4 @@ void Shadow::access(std::span<const LaneGroup> groups, std::uint64_t bytes, cons
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint32_t every_lane = 0xFFFFFFFF;
@@ -171,4 +171,4 @@ void SharedTimes::join(std::uint32_t cluster, Leaf times) {
   join(path);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

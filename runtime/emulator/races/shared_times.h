@@ -17,7 +17,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Times of a warp's lanes. 0: nothing is known.
 class LaneTimes {
@@ -94,4 +94,4 @@ class SharedTimes {
   int levels_ = 0;  // above the leaves: clusters below fanout^levels
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 
 #include "runtime/emulator/machine/block.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint32_t all = 0xFFFFFFFF;
@@ -444,4 +444,4 @@ void ThreadClocks::wait_for_products(const Warp& warp, std::uint32_t pending) {
   learn_end(warp, all, product_epoch(warp).warp, mine.products_waited);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -17,7 +17,7 @@
 #include "runtime/emulator/races/vector_clock.h"
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct Warp;
 
@@ -223,4 +223,4 @@ class ThreadClocks {
   std::vector<WarpState> warps_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -11,7 +11,7 @@
 #include "runtime/emulator/matrix/wgmma.h"
 #include "runtime/emulator/races/async_judge.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint64_t chunk = 16;  // bytes: a row of an 8x8 matrix
@@ -149,4 +149,4 @@ bool ClusterRaces::read_chunks(Warp& warp, const AsyncAccess& access) {
   return any;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void Tracks::clear() {
   tracks_.resize(1);
@@ -226,4 +226,4 @@ TrackedBlock Tracks::split(const TrackedBlock& block, std::uint32_t part, std::u
   return made;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -17,7 +17,7 @@
 #include "runtime/emulator/races/past.h"
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// What lanes of a warp access together, in a block.
 struct LaneUnits {
@@ -242,4 +242,4 @@ void Tracks::each(const TrackedBlock& block, Body&& body) const {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 void SharedFences::join(const SharedFences& other) {
   if (!other.fences_ || fences_ == other.fences_) return;
@@ -92,4 +92,4 @@ void VectorClock::clear() {
   fences_ = {};
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

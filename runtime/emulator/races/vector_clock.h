@@ -17,7 +17,7 @@
 #include "runtime/emulator/races/shared_times.h"
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// How far a strong operation or a fence reaches.
 enum class Scope : std::uint8_t { cta, cluster, gpu };
@@ -161,4 +161,4 @@ class VectorClock {
   SharedFences fences_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/schedules/retry.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -292,4 +292,4 @@ void Determinacy::communicates(Warp& warp, Window window, const std::uint64_t* a
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

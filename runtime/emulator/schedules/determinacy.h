@@ -35,7 +35,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/schedules/exploration.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 using detail::Obstacle;
 
@@ -135,4 +135,4 @@ class Determinacy {
   std::map<std::pair<std::uint64_t, std::uint64_t>, Word> words_;  // by block or global, address
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using Kind = Touch::Kind;
@@ -136,4 +136,4 @@ std::vector<Execution::Reversal> Execution::reversals(
   return out;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

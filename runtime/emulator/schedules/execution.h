@@ -19,7 +19,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// What an event did at one place.
 struct Touch {
@@ -78,4 +78,4 @@ class Execution {
   std::vector<std::vector<bool>> before_;  // before_[j][i]: i happens before j
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -12,7 +12,7 @@
 #include "runtime/emulator/schedules/schedule.h"
 #include "tartan/runtime/device.h"
 
-namespace tartan::inline TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::detail {
 
 using Clock = std::chrono::steady_clock;
 
@@ -53,4 +53,4 @@ inline std::optional<Clock::time_point> deadline_of(const DeviceOptions& options
   return deadline_after(options.timeout, now);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::detail

@@ -13,7 +13,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/schedules/retry.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -358,4 +358,4 @@ void Explorer::compare_mbarriers(Event& event) {
   }
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

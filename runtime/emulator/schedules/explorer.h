@@ -32,7 +32,7 @@
 #include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/schedules/schedule.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// The lanes that go on with an agent: groups that stand at one place do so as one.
 std::uint32_t lanes_at(const Agent& agent);
@@ -154,4 +154,4 @@ class Explorer final : public ListedSchedule {
   std::map<std::pair<const Program*, std::uint32_t>, bool> visible_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

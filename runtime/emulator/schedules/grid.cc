@@ -11,7 +11,7 @@
 #include "runtime/emulator/schedules/polls.h"
 #include "runtime/emulator/schedules/retry.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::size_t window = 64;           // of the clusters that start next
@@ -231,4 +231,4 @@ void Grid::report_stuck(const Agent& agent) {
   settle(residents_.find(agent.id >> 32), 0);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

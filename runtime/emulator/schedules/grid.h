@@ -17,7 +17,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/schedules/schedule.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Grid {
  public:
@@ -67,4 +67,4 @@ class Grid {
   Interruption interruption_;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

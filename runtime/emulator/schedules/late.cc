@@ -7,7 +7,7 @@
 
 #include "runtime/emulator/machine/block.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 std::uint32_t place_in_warpgroup(const Warp& warp) { return warp.index % warps_of_warpgroup; }
@@ -127,4 +127,4 @@ void Late::perform(const Operation& operation, const Step& step) {
   warp.leave = leave || warp.block->stopped();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

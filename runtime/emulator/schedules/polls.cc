@@ -9,7 +9,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/schedules/retry.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -135,4 +135,4 @@ bool Polls::idles(std::uint64_t agent) const {
 
 void Polls::forget(std::uint64_t cluster) { waits_.erase(cluster); }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -13,7 +13,7 @@
 
 #include "runtime/emulator/machine/block.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Names lanes of a cluster that run together: the first of them, by its number in the cluster.
 std::uint64_t agent_of(std::uint64_t cluster, const Warp& warp, std::uint32_t lanes);
@@ -67,4 +67,4 @@ class Polls {
   std::uint64_t found_ = 0;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

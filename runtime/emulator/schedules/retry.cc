@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -242,4 +242,4 @@ bool retries(const LaunchContext& context, std::uint32_t pc) {
   return Rounds(context, pc).follows();
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -9,7 +9,7 @@
 
 #include "runtime/emulator/machine/block.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 /// Ops of the longest loop that is looked into.
 inline constexpr std::uint64_t longest_round = 64;
@@ -27,4 +27,4 @@ bool idles(const LaunchContext& context, std::uint32_t behind_wait, std::uint64_
 /// it is.
 bool retries(const LaunchContext& context, std::uint32_t pc);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

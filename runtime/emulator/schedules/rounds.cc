@@ -12,7 +12,7 @@
 #include "runtime/emulator/schedules/explorer.h"
 #include "runtime/emulator/schedules/retry.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 // Groups that stand at one place go on as one.
 std::uint32_t lanes_at(const Agent& agent) {
@@ -154,4 +154,4 @@ void Explorer::note_rounds() {
   std::ranges::move(step_.before, std::back_inserter(rounds.found));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

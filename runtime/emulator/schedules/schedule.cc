@@ -8,7 +8,7 @@
 #include "runtime/emulator/schedules/explorer.h"
 #include "runtime/emulator/schedules/seeded.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Takes a number from the front of the text.
@@ -61,4 +61,4 @@ std::unique_ptr<Schedule> make_schedule(std::string_view text) {
   return seed && text.empty() ? std::make_unique<Seeded>(*seed) : nullptr;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

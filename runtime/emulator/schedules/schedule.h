@@ -18,7 +18,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 struct LaunchContext;
 struct Warp;
@@ -92,4 +92,4 @@ class ListedSchedule : public Schedule {
 /// The schedule that DeviceOptions::schedule names; null for an empty text, or one that names none.
 std::unique_ptr<Schedule> make_schedule(std::string_view text);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

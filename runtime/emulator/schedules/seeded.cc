@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr std::uint32_t longest_turn = 4096, shortest_turns = 11;  // exponents below that
@@ -192,4 +192,4 @@ bool Seeded::all_stuck() {
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

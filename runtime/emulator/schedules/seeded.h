@@ -23,7 +23,7 @@
 #include "runtime/emulator/schedules/polls.h"
 #include "runtime/emulator/schedules/schedule.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Seeded final : public Schedule {
  public:
@@ -86,4 +86,4 @@ class Seeded final : public Schedule {
   std::uint64_t patience_ = 0;
 };
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

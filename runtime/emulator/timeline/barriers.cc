@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/timeline/recorder.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 // Second halves of a place, beside offsets of mbarriers in shared memory.
@@ -245,4 +245,4 @@ void ClusterTimeline::passed(Warp& warp, const std::byte* at, bool parity) {
   event.name = fmt::format("wait for {}, phase parity {:d}", text(place), parity);
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

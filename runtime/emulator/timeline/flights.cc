@@ -11,7 +11,7 @@
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/timeline/recorder.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr const char* group_names[] = {"cp.async group", "bulk group", "wgmma group"};
@@ -164,4 +164,4 @@ void ClusterTimeline::land(Place place, bool parity) {
   });
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -7,7 +7,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/timeline/recorder.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 using isa::Opcode;
@@ -132,4 +132,4 @@ void time_instruction(Decoder& d, std::size_t first) {
   program.timings.back() = what;
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

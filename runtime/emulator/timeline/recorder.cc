@@ -10,7 +10,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/places.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 ClusterTimeline* LaunchTimeline::start(Cluster& cluster, std::uint64_t index) {
   if (index != 0 && (index + 1) * cluster.size() > to_.limits().ctas) return nullptr;
@@ -152,4 +152,4 @@ void ClusterTimeline::move_to(std::vector<TimelineCta>& ctas,
   std::ranges::move(ctas_, std::back_inserter(ctas));
 }
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator

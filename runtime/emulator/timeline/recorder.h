@@ -21,7 +21,7 @@
 #include "runtime/timeline_roles.h"
 #include "tartan/runtime/timeline.h"
 
-namespace tartan::inline TARTAN_ABI::emulator {
+namespace tartan::TARTAN_ABI::emulator {
 
 class Block;
 class Cluster;
@@ -186,4 +186,4 @@ class ClusterTimeline {
 /// it.
 void time_instruction(Decoder& decoder, std::size_t first);
 
-}  // namespace tartan::inline TARTAN_ABI::emulator
+}  // namespace tartan::TARTAN_ABI::emulator
