@@ -14,6 +14,7 @@
 
 #include "library/rest.h"
 #include "runtime/device_access.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::detail {
 
@@ -274,7 +275,7 @@ Result<DeviceBench::Step> DeviceBench::step(const Kernel& kernel, Dim3 grid, con
            {.grid = grid,
             .block = {static_cast<std::uint32_t>(compiled.block)},
             .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared),
-            .programmatic = compiled.target.arch.sm >= 90},
+            .programmatic = compiled.target.has(Feature::dependent_launch)},
            {}};
   for (std::size_t set = 0; set < sets_; ++set) {
     Arguments arguments;

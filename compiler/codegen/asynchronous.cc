@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "compiler/codegen/impl.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 
@@ -95,7 +96,7 @@ void FunctionBuilder::copy_async_arrive(Pointer mbarrier) {
 void FunctionBuilder::mbarrier_wait(Pointer at, Value parity) {
   if (impl_->muted) return;
   // From sm_90 on a wait suspends the thread for a while; before, it only tests.
-  const std::string how = impl_->target.arch.sm >= 90 ? "try_wait" : "test_wait";
+  const std::string how = impl_->target.has(Feature::mbarrier_try_wait) ? "try_wait" : "test_wait";
   impl_->wait_for_phase(*this, how + ".parity.shared.b64", at, parity);
 }
 

@@ -8,6 +8,7 @@
 #include <llvm/IR/InlineAsm.h>
 
 #include "compiler/codegen/impl.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 namespace {
@@ -291,7 +292,7 @@ Value FunctionBuilder::convert(Value x, Type to) {
   const bool sign = info(x.type).is_signed;
   if (to == tf32) {
     if (x.type != f32) return convert(convert(x, f32), tf32);
-    if (target().arch.sm < 90) return rounded_to_tf32(*this, x);
+    if (!target().has(Feature::tf32_conversion)) return rounded_to_tf32(*this, x);
     return impl_->value(impl_->call(llvm::Intrinsic::nvvm_f2tf32_rn, from), tf32);
   }
   if (x.type == tf32) return convert(bitcast(x, f32), to);

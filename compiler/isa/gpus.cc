@@ -163,6 +163,11 @@ const GpuRow* find_gpu(Arch arch) {
   return out;
 }
 
+bool runs(const GpuRow& row, Arch code) {
+  if (code.suffix == 'a') return row.sm == code.sm;
+  return row.sm >= code.sm && (code.suffix == 0 || row.sm / 10 == code.sm / 10);
+}
+
 std::vector<const GpuRow*> gpus_named(std::string_view name, int sm) {
   const Words given = words_of(name);
   std::vector<const GpuRow*> all, out;

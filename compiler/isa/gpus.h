@@ -34,6 +34,8 @@ std::span<const GpuRow> gpus();
 std::vector<const GpuRow*> gpus_named(std::string_view name, int sm = 0);  // 0: any architecture
 /// The row, if there is exactly one; else null.
 const GpuRow* gpu_named(std::string_view name, int sm = 0);
+/// Whether it runs code of an architecture.
+bool runs(const GpuRow& row, Arch code);
 /// What is compiled for it alone: with suffix a if its architecture has one.
 Arch own_arch(const GpuRow& row);
 

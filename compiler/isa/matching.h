@@ -12,4 +12,7 @@ bool types_match(const Signature& signature, const Spelling& spelling);
 /// The word that must directly follow the opcode, but does not; empty if all do.
 std::string_view misplaced(const Spelling& spelling);
 
+/// All that the spelling requires of a target: of the signature, and of its words and types.
+std::vector<Since> requirements(const Signature& signature, const Spelling& spelling);
+
 }  // namespace tartan::TARTAN_ABI::isa

@@ -74,6 +74,13 @@ constexpr bool spaces_have_their_names() {
 }
 static_assert(spaces_have_their_names());
 
+bool applies(const Need& need, const Spelling& spelling) {
+  const bool word = !(need.words & spelling.words).empty();
+  const bool type =
+      std::ranges::any_of(spelling.types, [&](Type each) { return need.types.has(each); });
+  return need.together ? word && type : word || type;
+}
+
 }  // namespace
 
 bool types_match(const Signature& signature, const Spelling& spelling) {
@@ -149,6 +156,13 @@ List<const OperandRow*, 12> operands(const Signature& signature, const Spelling&
   return out;
 }
 
+std::vector<Since> requirements(const Signature& signature, const Spelling& spelling) {
+  std::vector<Since> out{signature.since};
+  for (const Need& need : signature.needs)
+    if (applies(need, spelling)) out.push_back(need.since);
+  return out;
+}
+
 const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target) {
   const Since* out = nullptr;
   const auto consider = [&](const Since& since) {
@@ -160,12 +174,8 @@ const Since* missing(const Signature& signature, const Spelling& spelling, const
     if (!out || asks_more(since, *out)) out = &since;
   };
   consider(signature.since);
-  for (const Need& need : signature.needs) {
-    const bool word = !(need.words & spelling.words).empty();
-    const bool type =
-        std::ranges::any_of(spelling.types, [&](Type each) { return need.types.has(each); });
-    if (need.together ? word && type : word || type) consider(need.since);
-  }
+  for (const Need& need : signature.needs)
+    if (applies(need, spelling)) consider(need.since);
   return out;
 }
 

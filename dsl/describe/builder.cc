@@ -11,6 +11,7 @@
 #include "dsl/state/scalars.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/feature.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::TARTAN_ABI {
@@ -210,7 +211,8 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   }
   const std::int64_t bytes = (elements * bits(type) + 7) / 8;
   // TMA and wgmma swizzle by bits of the absolute address.
-  const int align = layout.swizzle.bits && state_->config.target.arch.sm >= 90 ? 1024 : 128;
+  const int align =
+      layout.swizzle.bits && state_->config.target.arch.has(Feature::tma) ? 1024 : 128;
   const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
   detail::Memory memory{base, true, bytes, ring.stages, ring.operand};
   memory.aligned = align;

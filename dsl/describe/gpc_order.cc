@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/isa/advice.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::TARTAN_ABI::detail {
@@ -25,7 +26,7 @@ struct Deal {
 
 bool ordered_by_gpc(Arch arch, int down, int across, std::int64_t count) {
   const int size = down * across;
-  return arch.sm == 90 && (down == 1 || across == 1) && size >= 2 && size <= 8 &&
+  return advised(Advice::gpc_order, arch) && (down == 1 || across == 1) && size >= 2 && size <= 8 &&
          count * size <= multiprocessors;
 }
 

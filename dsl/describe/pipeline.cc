@@ -16,7 +16,7 @@ using detail::KernelState;
 // Copies in `fill` use cp.async; targets before sm_80 have none and copy synchronously.
 class Filler {
  public:
-  explicit Filler(KernelState& state) : state_(state), real_(state.config.target.arch.sm >= 80) {}
+  explicit Filler(KernelState& state) : state_(state), real_(state.config.has_async_copy()) {}
 
   void fill(const std::function<void()>& body) {
     state_.fill.asynchronous = true;
@@ -50,7 +50,7 @@ class CommonPipeline {
     const int stages = ring_.stages;
     state_.log.choose(
         fmt::format("pipeline of {} stages", stages),
-        state_.config.target.arch.sm >= 80 ? "cp.async groups, one per stage" : "plain copies",
+        state_.config.has_async_copy() ? "cp.async groups, one per stage" : "plain copies",
         stages > 1 ? fmt::format("{} k-tiles are in flight while one is used", stages - 1)
                    : "single stage: each tile is filled, then used");
     if (stages == 1) detail::each_step(k_, ring_, [&](const Scalar& t) { fill_and_use(t); });

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "compiler/isa/advice.h"
+
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
@@ -13,7 +15,7 @@ constexpr int most_registers = 255;  // of any thread
 Configuration::Configuration(const KernelOptions& options, const Target& target)
     : target(target), options(options) {
   // Before sm_80 there is no asynchronous copy that other threads could wait for.
-  if (target.arch.sm < 80) this->options.producers = 0;
+  if (!has_async_copy()) this->options.producers = 0;
   // setmaxnreg requires a bound on registers.
   if (moves_registers() && options.min_blocks == 0) this->options.min_blocks = 1;
 }
@@ -28,8 +30,10 @@ codegen::LaunchBounds Configuration::bounds() const {
 }
 
 bool Configuration::moves_registers() const {
-  return target.arch.text() == "sm_90a" && options.producers > 0 && options.producers % 4 == 0 &&
-         options.block % 128 == 0 && options.min_blocks <= 1 && options.max_registers == 0;
+  return target.has(Feature::register_moves) &&
+         detail::advised(Advice::register_moves, target.arch) && options.producers > 0 &&
+         options.producers % 4 == 0 && options.block % 128 == 0 && options.min_blocks <= 1 &&
+         options.max_registers == 0;
 }
 
 int Configuration::registers() const {

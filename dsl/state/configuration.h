@@ -5,6 +5,7 @@
 
 #include "compiler/codegen/function_builder.h"
 #include "tartan/dsl/kernel.h"
+#include "tartan/isa/feature.h"
 #include "tartan/isa/target.h"
 
 namespace tartan::TARTAN_ABI::detail {
@@ -17,7 +18,8 @@ struct Configuration {
   KernelOptions options;
 
   codegen::LaunchBounds bounds() const;
-  bool has_tma() const { return target.arch.sm >= 90 && target.ptx >= Version{8, 0}; }
+  bool has_async_copy() const { return target.has(Feature::async_copy); }
+  bool has_tma() const { return target.has(Feature::tma); }
   int all_threads() const { return options.block + 32 * options.producers; }
 
   /// Whether producers give registers to consumers (setmaxnreg): whole warpgroups on sm_90a, one

@@ -17,6 +17,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/feature.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::TARTAN_ABI {
@@ -36,8 +37,9 @@ std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragm
     each = make_fragment(*mma.state, each.kind(), std::move(registers));
     mma.state->log.choose(
         fmt::format("round {}", tensor_of(from).name),
-        mma.state->config.target.arch.sm >= 90 ? "cvt.rn.tf32.f32"
-                                               : "to nearest even, in integer arithmetic",
+        mma.state->config.target.has(Feature::tf32_conversion)
+            ? "cvt.rn.tf32.f32"
+            : "to nearest even, in integer arithmetic",
         "its elements are f32, and tensor cores would truncate their low 13 bits");
   }
   return fragments;
@@ -473,17 +475,18 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
                                    bits(kind.a) == 8 && info(kind.a).floating
                                        ? std::string("with 14-bit accumulation")
                                        : "with the same result bits as " + kind.shape.text()));
-  } else if (target.arch.text() == "sm_90" &&
-             detail::warpgroup_form(*state_, kind, tile, options,
-                                    {*Arch::parse("sm_90a"), newest_version}, why_not)) {
+  } else if (const Target own{{target.arch.sm, 'a'}, newest_version};
+             own.has(Feature::wgmma) && !target.arch.has(Feature::wgmma) &&
+             detail::warpgroup_form(*state_, kind, tile, options, own, why_not)) {
     const std::string product = fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k);
-    state_->log.choose(product, kind.shape.text(), "each warp multiplies its part",
-                       {"wgmma: requires sm_90a, the target is sm_90"});
-    state_->log.warn("slow-instruction"_rule,
-                     fmt::format("{}: mma.sync on sm_90, wgmma on sm_90a, which is the same GPU: "
-                                 "compile for sm_90a",
-                                 product));
-  } else if (kind.best && target.arch.text() == "sm_90a") {
+    state_->log.choose(
+        product, kind.shape.text(), "each warp multiplies its part",
+        {fmt::format("wgmma: requires {}, the target is {}", own.arch.text(), target.arch.text())});
+    state_->log.warn(
+        "slow-instruction"_rule,
+        fmt::format("{0}: mma.sync on {1}, wgmma on {2}, which is the same GPU: compile for {2}",
+                    product, target.arch.text(), own.arch.text()));
+  } else if (kind.best && target.has(Feature::wgmma)) {
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                        kind.shape.text(), "each warp multiplies its part", {"wgmma: " + why_not});
   }

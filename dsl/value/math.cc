@@ -6,6 +6,7 @@
 
 #include "dsl/state/operations.h"
 #include "dsl/state/scalars.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI {
 namespace {
@@ -113,7 +114,7 @@ constexpr Since eight_bits{{8, 1}, 89};
 }  // namespace
 
 bool has_eight_bits(const Target& target) {
-  if (target.arch.sm >= 90 || eight_bits.has(target)) return true;
+  if (target.has(Feature::eight_bit_conversion)) return true;
   // A description that asks is described again for the version that has them.
   if (KernelState* const state = detail::Description::current()) state->log.asks(eight_bits);
   return false;

@@ -33,7 +33,8 @@ constexpr double epsilon = 1e-5;
 Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
 
 KernelOptions options(const Target& target) {
-  return {.block = tile.threads(), .producers = 4, .cluster = target.arch.sm >= 90 ? 4 : 1};
+  return {
+      .block = tile.threads(), .producers = 4, .cluster = target.has(Feature::clusters) ? 4 : 1};
 }
 
 Kernel layer_norm() {

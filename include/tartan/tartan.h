@@ -14,6 +14,7 @@
 
 #include "tartan/bundle.h"
 #include "tartan/config.h"
+#include "tartan/isa/feature.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/fragment.h"
 #include "tartan/isa/instruction.h"

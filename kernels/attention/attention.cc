@@ -13,6 +13,7 @@
 #include "kernels/common/keys.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/warp.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
@@ -47,15 +48,15 @@ class Forward {
         d_(with.head_dim),
         m_(with.tile_queries()),
         n_(with.keys_per_step),
-        lazy_(k.target().arch.text() == "sm_90a" && with.producers > 0 && with.warps >= 8 &&
+        lazy_(k.target().has(Feature::wgmma) && with.producers > 0 && with.warps >= 8 &&
               with.softcap == Softcap::none),
         persistent_(with.persistent),
         from_end_(with.persistent && with.causal),
         lean_(with.head_dim <= 64 || (with.head_dim > 128 && with.head_dim <= 192)),
         in_turns_((with.causal || lazy_) && with.producers > 0 && with.warps % 4 == 0 &&
-                  with.warps > 4 && k.target().arch.text() == "sm_90a"),
+                  with.warps > 4 && k.target().has(Feature::wgmma)),
         apart_((with.causal || lazy_ || with.persistent) && has_own_output(with, k.target())),
-        windows_(with.packed && with.producers > 0 && k.target().arch.sm >= 90) {}
+        windows_(with.packed && with.producers > 0 && k.target().arch.has(Feature::tma)) {}
 
   void describe() {
     declare();
@@ -400,7 +401,7 @@ class Forward {
 
   // Warpgroups start their products in turn, so that one computes weights beside the products of
   // another.
-  bool by_warpgroups() const { return k_.target().arch.text() == "sm_90a" && with_.warps % 4 == 0; }
+  bool by_warpgroups() const { return k_.target().has(Feature::wgmma) && with_.warps % 4 == 0; }
   int groups() const { return with_.warps / 4; }
   static constexpr int first_turn = 2;  // a named barrier for each
   Scalar group() { return index(k_.thread()) / 128; }

@@ -9,6 +9,7 @@
 
 #include "kernels/common/keys.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool has_wgmma(const AttentionBackward& with, const Target& target) {
-  return with.producers > 0 && target.arch.text() == "sm_90a";
+  return with.producers > 0 && target.has(Feature::wgmma);
 }
 
 // Rows of a product to which each warp contributes 16.
@@ -458,7 +459,7 @@ Kernel attention_backward_queries(const AttentionBackward& options) {
 
 AttentionBackward tuned(const AttentionBackward& options, const Gpu& gpu) {
   AttentionBackward out = options;
-  if (gpu.target().arch.text() != "sm_90a") return out;
+  if (!gpu.target().has(Feature::wgmma)) return out;
   out.warps = 8, out.producers = 4, out.stages = 2;
   out.keys_per_block = 128;
   out.queries_per_step = out.head_dim <= 64 ? 128 : 64;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/attention_shape.h"
+#include "tartan/isa/feature.h"
 
 #include <fmt/format.h>
 
@@ -68,7 +69,7 @@ Attention tuned(const Attention& options, const Gpu& gpu) {
   const Target& target = gpu.target();
   Attention out = options;
   const int d = options.head_dim;
-  if (target.arch.text() != "sm_90a") {
+  if (!target.has(Feature::wgmma)) {
     // With more, the assembler spills.
     if (d == 96 || d == 240) out.keys_per_step = std::min(out.keys_per_step, 48);
     return fitting(out, target);

@@ -16,11 +16,6 @@ using Rows = std::vector<const detail::GpuRow*>;
 
 Target target_of(const detail::GpuRow& row) { return Target::of(detail::own_arch(row)); }
 
-bool runs(const detail::GpuRow& row, Arch code) {
-  if (code.suffix == 'a') return row.sm == code.sm;
-  return row.sm >= code.sm && (code.suffix == 0 || row.sm / 10 == code.sm / 10);
-}
-
 std::vector<std::string_view> names_of(Arch code) {
   std::vector<std::string_view> out;
   for (const detail::GpuRow& row : detail::gpus())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/decode/decode_shape.h"
+#include "tartan/isa/feature.h"
 
 #include <fmt/format.h>
 
@@ -30,9 +31,9 @@ std::int64_t shared_bytes(const Decode& options, const Target& target) {
 DecodeShape decode_shape(const Decode& options, const Target& target) {
   const int rows = (std::clamp(options.rows(), 1, most_rows) + 15) / 16;
   // By wgmma, which computes 64 rows.
-  const bool wide = rows > 1 && options.producers > 0 && target.arch.text() == "sm_90a";
+  const bool wide = rows > 1 && options.producers > 0 && target.has(Feature::wgmma);
   DecodeShape out{};
-  const bool has_tma = target.arch.sm >= 90 && target.ptx >= Version{8, 0};
+  const bool has_tma = target.has(Feature::tma);
   constexpr int short_page = 32;  // with longer pages panels are up to 0.3 % faster
   out.whole_lines = rows == 1 && has_tma && options.producers > 0 && options.head_dim == 128 &&
                     options.page <= short_page;
@@ -96,7 +97,7 @@ Decode tuned(const Decode& options, const Gpu& gpu) {
   Decode out = options;
   const ArchRow* arch = find_arch(target.arch);
   if (!arch) return out;
-  if (target.arch.text() == "sm_90a") {
+  if (target.has(Feature::wgmma)) {
     // One CTA. With few rows 128 KB in flight are faster than all of its shared memory: DRAM then
     // reads longer pieces. Two rows of warpgroups and wide heads need the producers' registers.
     const bool few = out.rows() <= 16;

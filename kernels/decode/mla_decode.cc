@@ -16,6 +16,7 @@
 #include "kernels/common/keys.h"
 #include "kernels/decode/split_keys.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
@@ -46,7 +47,7 @@ bool is_possible(Builder& k, const MlaDecode& options) {
                                  least, most, why, std::clamp(value, least, most)));
   };
   const Arch arch = k.target().arch;
-  bool out = k.require(arch.sm >= 80,
+  bool out = k.require(arch.has(Feature::async_copy),
                        fmt::format("target {}: expected sm_80 or later, for cp.async and a shared "
                                    "memory that holds 64 queries",
                                    arch.text()));
@@ -356,7 +357,7 @@ MlaDecode tuned(const MlaDecode& options, const Gpu& gpu) {
   const ArchRow* arch = find_arch(target.arch);
   if (!arch) return out;
   out.stages = 2, out.keys_per_step = 64;
-  if (target.arch.text() == "sm_90a") out.producers = 4;
+  if (target.has(Feature::wgmma)) out.producers = 4;
   const auto fits = [&] { return shared_bytes(out) <= arch->shared_bytes; };
   if (!fits()) out.stages = 1;
   while (!fits() && out.keys_per_step > 16) out.keys_per_step /= 2;

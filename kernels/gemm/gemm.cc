@@ -15,6 +15,7 @@
 #include "kernels/gemm/gemm_tiles.h"
 #include "kernels/tuner/gemm_cost.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
@@ -184,7 +185,7 @@ static Kernel described_gemm_sum(const Gemm& options) {
     if (!detail::sizes_are_possible(k, of_c, m, n, options.k) ||
         !detail::parts_are_possible(k, options, rows))
       return;
-    if (k.target().arch.sm >= 90) k.griddepcontrol_wait();
+    if (k.target().has(Feature::dependent_launch)) k.griddepcontrol_wait();
     if (!options.stream_blocks) {
       auto parts = k.global("parts", options.accumulator, workspace(options, rows, cols));
       detail::Finisher finisher(k, options.epilogue, options.accumulator, options.c, m, n);

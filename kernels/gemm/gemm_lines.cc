@@ -7,6 +7,7 @@
 #include "dsl/state/handles.h"
 #include "dsl/units/threads/aligned_rows.h"
 #include "kernels/gemm/gemm_stages.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::kernels::detail {
 
@@ -21,7 +22,7 @@ bool reads_lines(const Gemm& options) {
 
 bool reads_lines(const Gemm& options, const Target& target) {
   const ArchRow* arch = find_arch(target.arch);
-  return reads_lines(options) && target.arch.sm >= 80 && arch &&
+  return reads_lines(options) && target.has(Feature::async_copy) && arch &&
          tartan::detail::shared_bytes(options) <= arch->shared_bytes;
 }
 

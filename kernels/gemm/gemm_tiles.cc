@@ -10,6 +10,7 @@
 
 #include "dsl/tile/partial_sums.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::kernels::detail {
 namespace {
@@ -126,12 +127,12 @@ int clustered_multiprocessors(int multiprocessors, int cluster) {
 }
 
 void release_row(Builder& k, const Scalar& size, int tile) {
-  if (k.target().arch.sm >= 90 && size.constant().value_or(tile + 1) <= tile)
+  if (k.target().has(Feature::dependent_launch) && size.constant().value_or(tile + 1) <= tile)
     k.griddepcontrol_launch_dependents();
 }
 
 void follow_previous_launch(Builder& k) {
-  if (k.target().arch.sm >= 90) k.griddepcontrol_wait();
+  if (k.target().has(Feature::dependent_launch)) k.griddepcontrol_wait();
 }
 
 Scalar stride(Builder& k, const char* name, const Gemm& options, int multiple) {
@@ -301,7 +302,7 @@ void GemmTiles::tiles_in_turn(const std::function<void(Scalar row, Scalar col)>&
 void GemmTiles::release_next_launch() {
   constexpr int few = 16;
   if (options_.persistent) return;
-  if (k_.target().arch.sm >= 90 && steps_.constant().value_or(few) < few)
+  if (k_.target().has(Feature::dependent_launch) && steps_.constant().value_or(few) < few)
     return k_.griddepcontrol_launch_dependents();
   release_row(k_, m_, tile_.m), release_row(k_, n_, tile_.n);
 }
@@ -318,7 +319,7 @@ void GemmTiles::compute(const Operands& operands) {
         });
   };
   // The launch of gemm_sum() may begin; it waits for the end of this one.
-  if ((options_.splits > 1 || options_.stream_blocks) && k_.target().arch.sm >= 90)
+  if ((options_.splits > 1 || options_.stream_blocks) && k_.target().has(Feature::dependent_launch))
     k_.griddepcontrol_launch_dependents();
   follow_previous_launch(k_);
   k_.roles([&] {

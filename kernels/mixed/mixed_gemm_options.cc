@@ -7,6 +7,7 @@
 #include "kernels/common/integers.h"
 #include "kernels/gemm/gemm_tiles.h"
 #include "kernels/mixed/mixed_numbers.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 bool is_possible(Builder& k, const MixedGemm& with) {
@@ -25,9 +26,10 @@ bool is_possible(Builder& k, const MixedGemm& with) {
     require(holds, fmt::format("{} = {}: expected {}", what, value, expected));
   };
   const Arch arch = k.target().arch;
-  require(arch.sm >= 80, fmt::format("target {}: expected sm_80 or later, for cp.async and "
-                                     "m16n8k16",
-                                     arch.text()));
+  require(arch.has(Feature::async_copy),
+          fmt::format("target {}: expected sm_80 or later, for cp.async and "
+                      "m16n8k16",
+                      arch.text()));
   size("m", with.m, 1), size("n", with.n, 8), size("k", with.k, 8);
   require(with.type == f16 || with.type == bf16,
           fmt::format("type = {}: expected f16 or bf16", name(with.type)));
@@ -47,7 +49,7 @@ bool is_possible(Builder& k, const MixedGemm& with) {
   require(with.threads() <= 1024,
           fmt::format("warps_n * warps_k = {} * {}: expected up to 32 warps", with.warps_n,
                       with.warps_k));
-  if (arch.sm < 90)  // later, the launch's options say which clusters there are
+  if (!arch.has(Feature::clusters))  // later, the launch's options say which clusters there are
     one_of(with.cluster == 1, "cluster", with.cluster, "1: clusters begin with sm_90");
   else
     require(!with.split || with.cluster <= 1 || with.tile_n % (8 * with.cluster) == 0,
@@ -65,8 +67,7 @@ bool is_possible(Builder& k, const MixedGemm& with) {
 }
 
 int mixed_box_rows(const MixedGemm& with, const Target& target) {
-  const bool has_tma = target.arch.sm >= 90 && target.ptx >= Version{8, 0},
-             multicasts = with.cluster > 1 && !with.split;
+  const bool has_tma = target.has(Feature::tma), multicasts = with.cluster > 1 && !with.split;
   const int chunks = with.tile_k / mixed_chunk,
             rows = with.m > 0 ? std::min(with.m, with.tile_m) : with.tile_m;
   if (!has_tma || !with.producers || !with.scale_sums || multicasts || with.k < 1 ||

@@ -8,6 +8,7 @@
 
 #include "kernels/common/gpus.h"
 #include "kernels/registry/families.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::builtins {
 namespace {
@@ -83,7 +84,7 @@ Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
 Diags KernelRegistry::refused_clusters(const Request& request, std::string_view prefix) const {
   Diags out;
   const Arch arch = request.gpu.target().arch;
-  if (arch.sm >= 90) return out;
+  if (arch.has(Feature::clusters)) return out;
   for (const detail::Option& each : options_) {
     const auto value = std::get_if<int*>(&each.value);
     if (each.name.starts_with("cluster") && value && **value > 1 && request.gives(each.name))

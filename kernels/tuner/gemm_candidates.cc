@@ -5,12 +5,14 @@
 #include <tuple>
 #include <utility>
 
+#include "compiler/isa/advice.h"
 #include "dsl/tile/partial_sums.h"
 #include "dsl/units/threads/copy_loops.h"
 #include "kernels/gemm/gemm_lines.h"
 #include "kernels/gemm/gemm_order.h"
 #include "kernels/gemm/gemm_stages.h"
 #include "kernels/gemm/gemm_tiles.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::detail {
 
@@ -35,7 +37,7 @@ class Collector {
     produced.producers = 4;
     by_boxes_ = by_tma(produced, target);
     // Producers that copy element by element take twice as long as all threads, or longer.
-    warpgroups_ = target.arch.text() == "sm_90a" && (by_boxes_ || copied_bytes(options) >= 4);
+    warpgroups_ = target.has(Feature::wgmma) && (by_boxes_ || copied_bytes(options) >= 4);
   }
 
   std::vector<Gemm> all() {
@@ -382,7 +384,7 @@ class Collector {
   void in_clusters(Gemm each, std::int64_t tiles) {
     const Tile& tile = each.tile;
     if (each.m == 0 || each.n == 0 || options_.cluster > 1 || each.batched) return;
-    if (target_.arch.sm != 90 || is_tall(tile)) return;  // not measured on others
+    if (!advised(Advice::split_clusters, target_.arch) || is_tall(tile)) return;
     for (const int splits : {2, 4, 8}) {
       // Where threads copy, several CTAs of a multiprocessor hide each other's waits.
       const int most = (by_boxes_ ? 1 : 4) * gpu_.multiprocessors;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compiler/isa/advice.h"
 #include "dsl/describe/gpc_order.h"
 #include "dsl/roles/roles.h"
 #include "dsl/state/configuration.h"
@@ -13,6 +14,7 @@
 #include "kernels/gemm/gemm_lines.h"
 #include "kernels/gemm/gemm_stages.h"
 #include "kernels/gemm/gemm_tiles.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::detail {
 
@@ -148,9 +150,8 @@ double tensor_cycles(const Gemm& options, const Target& target, const GpuRow& gp
   const bool wgmma = by_wgmma(options, target);
   const int width = bits(options.a);
   double rate = (wgmma ? gpu.wgmma * c.wgmma_share : gpu.mma * c.mma_share) * 16 / width;
-  // mma.sync multiplies fp8 as f16 there, and converts it.
-  const bool converts = !wgmma && width == 8 && info(options.a).floating && target.arch.sm >= 90 &&
-                        target.arch.sm < 120;
+  const bool converts = !wgmma && width == 8 && info(options.a).floating &&
+                        advised(Advice::fp8_by_wgmma_only, target.arch);
   if (converts) rate /= 4;
   return double{1} * tile.m * tile.n * tile.k / rate;
 }
@@ -225,7 +226,8 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const double c_bytes = double{1} * tile.m * tile.n * (partial ? 32 : bits(options.c)) / 8;
   const int stored = swapped ? options.m : options.n,
             c_line = stored ? stored * bits(options.c) / 8 : 16;
-  const bool lanes = !options.producers || partial || c_line % 16 != 0 || target.arch.sm < 90;
+  const bool lanes =
+      !options.producers || partial || c_line % 16 != 0 || !target.arch.has(Feature::tma);
   // Through shared memory; of a transpose, only elements of 16 bits.
   const bool scattered = swapped && (lanes || bits(options.c) != 16);
   const double convert = tile.products > 1 ? c.turn_convert : c.convert;
@@ -371,7 +373,7 @@ const GemmConstants& gemm_constants() {
 bool by_wgmma(const Gemm& options, const Target& target) {
   if (options.swap) return by_wgmma(kernels::detail::in_tiles(options), target);
   const Tile& tile = options.tile;
-  return target.arch.text() == "sm_90a" && options.producers > 0 && tile.warps_n == 1 &&
+  return target.has(Feature::wgmma) && options.producers > 0 && tile.warps_n == 1 &&
          tile.warps_m % 4 == 0 && tile.m % (16 * tile.warps_m) == 0 && tile.n % 8 == 0 &&
          (bits(options.a) == 16 || bits(options.a) == 8 || bits(options.a) == 32) &&
          kernels::detail::suits_warpgroups(options, tile);
@@ -379,7 +381,7 @@ bool by_wgmma(const Gemm& options, const Target& target) {
 
 bool by_tma(const Gemm& options, const Target& target) {
   if (options.swap) return by_tma(kernels::detail::in_tiles(options), target);
-  if (target.arch.sm < 90 || target.ptx < Version{8, 0} || options.producers == 0) return false;
+  if (!target.has(Feature::tma) || options.producers == 0) return false;
   const auto whole = [&](int size) {
     return std::int64_t{leading(size, options.multiple)} * bits(options.a) % 128 == 0;
   };

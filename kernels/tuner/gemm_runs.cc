@@ -2,6 +2,7 @@
 // Which configurations of GEMM run at all, and which of them are worth a cluster.
 #include <algorithm>
 
+#include "compiler/isa/advice.h"
 #include "dsl/state/configuration.h"
 #include "kernels/gemm/gemm_lines.h"
 #include "kernels/gemm/gemm_stages.h"
@@ -52,9 +53,9 @@ bool runs(const Gemm& options, const Target& target) {
   const int held = accumulators(options) * (options.promote > 0 ? 2 : 1);
   if (!by_wgmma(options, target)) {
     const Tile& tile = options.tile;
-    // There, mma.sync multiplies fp8 as f16, and the converted operands take registers too.
+    // The converted operands take registers too.
     const bool converts = bits(options.a) == 8 && info(options.a).floating &&
-                          target.arch.sm >= 90 && target.arch.sm < 120;
+                          advised(Advice::fp8_by_wgmma_only, target.arch);
     if (converts && options.producers && held > 32) return false;
     // Threads that copy more than a row of a k-tile each, beside many accumulators, spill; those
     // that read lines, and keep where each of them is, beside as many.

@@ -6,6 +6,7 @@
 
 #include "kernels/tuner/gemm_candidates.h"
 #include "kernels/tuner/tuned_with.h"
+#include "tartan/isa/feature.h"
 #include "tartan/kernels/tuning.h"
 
 namespace tartan::TARTAN_ABI {
@@ -82,7 +83,8 @@ std::optional<Gemm> tuned_with(const Gemm& options, const kernels::Gpu& gpu, std
                                const GivenSettings& given) {
   const int width = bits(options.a);
   const auto row = row_of(gpu);
-  if (!row || gpu.target().arch.sm < 80 || width < 8 || width > 32 || options.accumulator == f64)
+  if (!row || !gpu.target().has(Feature::async_copy) || width < 8 || width > 32 ||
+      options.accumulator == f64)
     return options;
   if (options.m < 0 || options.n < 0 || options.k < 0 || options.cluster < 1 ||
       bits(options.b) == 0 || bits(options.c) == 0)

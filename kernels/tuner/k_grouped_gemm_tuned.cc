@@ -6,6 +6,7 @@
 
 #include "kernels/common/integers.h"
 #include "kernels/tuner/tuned_with.h"
+#include "tartan/isa/feature.h"
 #include "tartan/kernels/k_grouped_gemm.h"
 
 namespace tartan::TARTAN_ABI::kernels {
@@ -61,9 +62,9 @@ static std::optional<KGroupedGemm> fastest(const KGroupedGemm& options, const Gp
                                            const std::function<bool(const KGroupedGemm&)>& hold) {
   KGroupedGemm out = options;
   const Target& target = gpu.target();
-  if (target.arch.text() != "sm_90a") {
+  if (!target.has(Feature::wgmma)) {
     out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
-    out.cluster = 1, out.share_a = false, out.stages = target.arch.sm >= 90 ? 4 : 3;
+    out.cluster = 1, out.share_a = false, out.stages = target.arch.has(Feature::tma) ? 4 : 3;
     return hold(out) ? std::optional(out) : std::nullopt;
   }
   const Size size{.m = options.m ? options.m : 4096,

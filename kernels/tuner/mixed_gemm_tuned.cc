@@ -5,6 +5,7 @@
 
 #include "kernels/common/integers.h"
 #include "kernels/mixed/mixed_numbers.h"
+#include "tartan/isa/feature.h"
 #include "tartan/kernels/mixed_gemm.h"
 #include "tartan/kernels/tuning.h"
 
@@ -95,20 +96,20 @@ MixedGemm tuned(const MixedGemm& options, const Gpu& gpu) {
   const ArchRow* const arch = find_arch(target.arch);
   if (!arch || (out.weight != Type::u4 && out.weight != Type::u8) || out.group < 1) return out;
   const int m = out.m > 0 ? out.m : 4096, n = out.n > 0 ? out.n : 4096;
-  const bool hopper = target.arch.text() == "sm_90a";
+  const bool hopper = target.has(Feature::wgmma);
   out.warpgroups = out.even = out.overlap = false;
   out.producers = 0, out.min_blocks = 0, out.cluster = 1;
   // Half of the memory of a multiprocessor, where two launches share it.
   const std::int64_t half = (arch->shared_bytes + 1024) / 2 - 1024;
   std::int64_t most_bytes = arch->shared_bytes;
   bool alone = false;
-  if (m <= few_rows && target.arch.sm >= 90 && target.ptx >= Version{8, 0}) {
+  if (m <= few_rows && target.has(Feature::tma)) {
     fit_few_rows(out, m, n, gpu.multiprocessors());
     // Boxes of more than 8 rows leave too few stages there.
     alone = m > 8 && out.even && mixed_box_rows(out, target);
     most_bytes = alone ? std::min<std::int64_t>(140 * 1024, arch->shared_bytes) : half;
   } else if (m <= few_rows) {
-    out.scale_sums = out.split = true, out.producers = target.arch.sm >= 90 ? 1 : 0;
+    out.scale_sums = out.split = true, out.producers = target.arch.has(Feature::tma) ? 1 : 0;
     out.tile_m = m <= 8 ? 8 : 16, out.tile_n = m <= 8 ? 64 : 128;
     out.tile_k = out.weight == Type::u4 ? 512 : 256;
     out.warps_n = out.tile_n / 16, out.warps_k = 16 / out.warps_n;

@@ -8,6 +8,7 @@
 #include "kernels/gemm/gemm_tiles.h"
 #include "kernels/scaled/scaled_products.h"
 #include "kernels/tuner/tuned_with.h"
+#include "tartan/isa/feature.h"
 #include "tartan/kernels/scaled_gemm.h"
 
 namespace tartan::TARTAN_ABI::kernels {
@@ -151,10 +152,10 @@ static std::optional<ScaledGemm> fastest(const ScaledGemm& options, const Gpu& g
                                          const std::function<bool(const ScaledGemm&)>& hold) {
   ScaledGemm out = options;
   const Target& target = gpu.target();
-  if (target.arch.text() != "sm_90a") {
+  if (!target.has(Feature::wgmma)) {
     out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
     out.parts_n = 1, out.cluster = out.cluster_splits = 1,
-    out.stages = target.arch.sm >= 90 ? 4 : 3;
+    out.stages = target.arch.has(Feature::tma) ? 4 : 3;
     return hold(out) ? std::optional(out) : std::nullopt;
   }
   const int m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,

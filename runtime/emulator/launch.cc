@@ -24,6 +24,7 @@
 #include "runtime/emulator/schedules/grid.h"
 #include "runtime/emulator/schedules/schedule.h"
 #include "runtime/emulator/trial.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -316,10 +317,9 @@ Status Kernel::check_cluster(const Launch& launch) const {
     return refuse(fmt::format("requires clusters of at most {} blocks (.maxclusterrank), found {}",
                               program_->max_cluster, cluster.count()));
   if (auto status = detail::check_cluster(launch.grid, cluster); !status) return status;
-  const Arch arch = module_->hardware();
-  if (cluster.count() > 1 && arch.sm < 90)
+  if (cluster.count() > 1 && !module_->hardware().has(Feature::clusters))
     return refuse(fmt::format("uses clusters of several blocks: unsupported on {}, requires sm_90",
-                              arch.text()));
+                              module_->hardware().text()));
   return Done{};
 }
 
@@ -362,7 +362,7 @@ Status Kernel::check(const Launch& launch, const Arguments& arguments) const {
   if (launch.cooperative)
     if (Status status = check_cooperative(launch); !status) return status;
   const Arch arch = module_->hardware();
-  if (launch.programmatic && arch.sm < 90)
+  if (launch.programmatic && !arch.has(Feature::dependent_launch))
     return {"launch-arguments"_rule,
             fmt::format("kernel {}: programmatic dependent launch is unsupported on {}, requires "
                         "sm_90",

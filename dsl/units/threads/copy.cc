@@ -183,7 +183,7 @@ class Copier {
     if (in)
       return refused_.emplace_back("cp.async: it copies from global to shared memory only"), false;
     if (rounds_) return refused_.emplace_back("cp.async: it cannot round to tf32"), false;
-    if (state_.config.target.arch.sm >= 80) return true;
+    if (state_.config.has_async_copy()) return true;
     refused_.push_back(fmt::format("cp.async: requires sm_80, the target is {}",
                                    state_.config.target.arch.text()));
     return false;

@@ -2,6 +2,7 @@
 // Copies from global to shared memory by TMA, box by box (cp.async.bulk.tensor).
 #include <algorithm>
 
+#include "compiler/isa/advice.h"
 #include "compiler/support/counted.h"
 #include "dsl/layout/addressing.h"
 #include "dsl/state/operations.h"
@@ -205,11 +206,9 @@ class BoxCopier {
     Share out{line_, lines_};
     if (!state_.fill.multicasts || state_.config.options.cluster == 1) return out;
     const Arch arch = state_.config.target.arch;
-    if (arch.suffix == 0 || arch.sm >= 120) {
-      refused_.push_back(
-          fmt::format(".multicast::cluster: NVIDIA's assembler advises it only for sm_90a, "
-                      "sm_100a, sm_103a, sm_110a and their families, the target is {}",
-                      arch.text()));
+    if (!advised(Advice::multicast, arch)) {
+      refused_.push_back(fmt::format(".multicast::cluster: {}, the target is {}",
+                                     advice(Advice::multicast).reason, arch.text()));
       return out;
     }
     const Receivers to = receivers();

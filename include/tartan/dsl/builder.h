@@ -31,7 +31,7 @@ class Builder {
 
   explicit Builder(std::shared_ptr<detail::KernelState> state) : state_(std::move(state)) {}
 
-  /// The target of this compilation: `if (k.target().arch.sm >= 90) ...`
+  /// The target of this compilation: `if (k.target().has(Feature::tma)) ...`
   const Target& target() const;
   /// Whether the target has an instruction (its PTX spelling, with all of its words). Where it
   /// does, compile() for an Arch takes a PTX version that has it, too.

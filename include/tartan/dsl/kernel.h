@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tartan/cache.h"
+#include "tartan/isa/feature.h"
 #include "tartan/isa/target.h"
 #include "tartan/isa/type.h"
 #include "tartan/support/diagnostic.h"
@@ -86,7 +87,7 @@ class Kernel {
 Kernel kernel(std::string name, KernelOptions options, std::function<void(Builder&)> body,
               const std::source_location& at = std::source_location::current());
 /// Same with options that depend on the target, as the tile does that the body chooses:
-///   const auto tile = [](const Target& t) { return t.arch.sm == 90 ? large : small; };
+///   const auto tile = [](const Target& t) { return t.has(Feature::wgmma) ? large : small; };
 ///   return kernel("product", [=](const Target& t) { return KernelOptions{tile(t).threads()}; },
 ///                 [=](Builder& k) { auto mma = k.tiled_mma(kind, tile(k.target())); ... });
 template <std::invocable<const Target&> Options>

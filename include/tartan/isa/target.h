@@ -46,6 +46,8 @@ constexpr Version Version::next() const {
 }
 static_assert(Version{7, 8}.next() == Version{8, 0} && Version{8, 7}.next() == Version{8, 8});
 
+enum class Feature : std::uint8_t;  // tartan/isa/feature.h
+
 /// An architecture name: sm_80, sm_90a (that architecture alone), sm_100f (its family: also later
 /// minor versions of the same major).
 struct Arch {
@@ -55,6 +57,8 @@ struct Arch {
   std::string text() const;
   /// "sm_90a". Of a text that names no architecture, what it is near to.
   static Result<Arch> parse(std::string_view text);
+  /// Whether it has a feature, with a PTX version that is new enough.
+  bool has(Feature feature) const;
 };
 
 /// A row of the table of architectures.
@@ -104,6 +108,8 @@ struct Target {
   static Result<Target> parse(std::string_view arch);
 
   std::string text() const;  // "sm_90a, PTX 8.0"
+  /// Whether it has a feature: the table of instructions knows.
+  bool has(Feature feature) const;
   bool operator==(const Target&) const = default;
 };
 
