@@ -10,9 +10,8 @@
 //     indexed by `stage`
 //   - a cluster: all its CTAs fill equally many stages, with the same tile of what they multicast;
 //     the grid is a whole number of clusters
-//   - edges: copies and stores of tiles respect them, the index of a read() is clamped by hand;
-//   rows
-//     and columns of tiles and elements are u32
+//   - edges: copies and stores of tiles respect them, the index of a read() is clamped by hand
+//   - rows and columns of tiles and elements are u32
 #include "lesson.h"
 
 using namespace tartan;

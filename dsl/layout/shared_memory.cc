@@ -122,3 +122,23 @@ void block_barrier(KernelState& state) {
 }
 
 }  // namespace tartan::TARTAN_ABI::detail
+
+namespace tartan::TARTAN_ABI {
+
+Shared Ring::operator[](const RingIndex& index) const {
+  const Scalar& stage = index.number;
+  Shared out = first_;
+  detail::Tensor& tensor = detail::HandleParts::tensor(out);
+  if (!tensor.state || tensor.memory < 0) return out;
+  if (!tensor.state->takes_calls(tensor.name) || !tensor.state->is_index(stage, "a stage")) {
+    tensor.memory = -1;
+    return out;
+  }
+  check_stage(*tensor.state, tensor.name, stage, stages_);
+  tensor.state->stages.note_index(tensor.state->log, tensor.memory, tensor.name, stages_, stage,
+                                  index.at);
+  tensor.base = tensor.base + stage * distance_;
+  return out;
+}
+
+}  // namespace tartan::TARTAN_ABI

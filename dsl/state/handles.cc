@@ -2,9 +2,7 @@
 // Ownership of handles: a call accepts handles of the kernel that this thread describes.
 #include <utility>
 
-#include "dsl/layout/shared_memory.h"
 #include "dsl/state/scalars.h"
-#include "dsl/value/operators.h"
 
 namespace tartan::TARTAN_ABI::detail {
 namespace {
@@ -127,23 +125,3 @@ bool KernelState::has_body(bool given, std::string_view what) {
 }
 
 }  // namespace tartan::TARTAN_ABI::detail
-
-namespace tartan::TARTAN_ABI {
-
-Shared Ring::operator[](const RingIndex& index) const {
-  const Scalar& stage = index.number;
-  Shared out = first_;
-  detail::Tensor& tensor = detail::HandleParts::tensor(out);
-  if (!tensor.state || tensor.memory < 0) return out;
-  if (!tensor.state->takes_calls(tensor.name) || !tensor.state->is_index(stage, "a stage")) {
-    tensor.memory = -1;
-    return out;
-  }
-  check_stage(*tensor.state, tensor.name, stage, stages_);
-  tensor.state->stages.note_index(tensor.state->log, tensor.memory, tensor.name, stages_, stage,
-                                  index.at);
-  tensor.base = tensor.base + stage * distance_;
-  return out;
-}
-
-}  // namespace tartan::TARTAN_ABI

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "dsl/state/state.h"
 
@@ -25,6 +26,9 @@ std::string text(const Scalar& scalar);
 
 /// The kernel that a function's operands belong to; otherwise nothing, and a diagnostic.
 std::shared_ptr<KernelState> common_state(std::initializer_list<const Scalar*> operands);
+
+/// Whether a line is the user's: not this library's, nor of the standard library's headers.
+bool is_users(std::string_view file);
 
 /// The constant that is added to its value.
 inline std::int64_t addend(const Scalar& scalar) { return HandleParts::addend(scalar); }

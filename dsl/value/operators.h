@@ -36,9 +36,6 @@ inline bool is_shift(Operator op) {
   return op == Operator::shift_left || op == Operator::shift_right;
 }
 
-/// Whether a line is the user's: not this library's, nor of the standard library's headers.
-bool is_users(std::string_view file);
-
 /// Of integers: sums and products wrap around. No division by 0.
 std::int64_t fold(Operator op, std::int64_t x, std::int64_t y);
 /// Of constants, at least one of which is not an integer.

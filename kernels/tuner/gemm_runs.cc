@@ -46,9 +46,10 @@ bool suits_cluster(const Gemm& options, const Target& target, const GpuRow& gpu)
 bool runs(const Gemm& options, const Target& target) {
   const ArchRow* arch = find_arch(target.arch);
   if (!arch || shared_bytes(options) > arch->shared_bytes) return false;
-  const Configuration config(
-      {.block = options.tile.threads(), .producers = options.producers, .cluster = options.cluster},
-      target);
+  const Configuration config({.block = options.tile.threads(),
+                              .producers = options.producers,
+                              .cluster = kernels::detail::cluster_size(options)},
+                             target);
   if (config.all_threads() > 1024) return false;
   const int held = accumulators(options) * (options.promote > 0 ? 2 : 1);
   if (!by_wgmma(options, target)) {

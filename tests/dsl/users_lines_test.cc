@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "dsl/value/operators.h"
+#include "dsl/state/scalars.h"
 
 namespace tartan::test {
 namespace {

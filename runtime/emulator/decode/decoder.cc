@@ -333,7 +333,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   if (program_.counted) profile(*this, first);
   if (!failed_)
     if (const std::string_view left = spelling.unused(); !left.empty())
-      unsupported(fmt::format("unsupported state space .{}", left));
+      unsupported(fmt::format("unsupported word .{}", left));
 }
 
 void Decoder::resolve_labels() {
