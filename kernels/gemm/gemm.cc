@@ -12,8 +12,8 @@
 #include "kernels/common/keys.h"
 #include "kernels/gemm/gemm_direct.h"
 #include "kernels/gemm/gemm_lines.h"
+#include "kernels/gemm/gemm_resources.h"
 #include "kernels/gemm/gemm_tiles.h"
-#include "kernels/tuner/gemm_cost.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/feature.h"
 

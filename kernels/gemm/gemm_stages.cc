@@ -6,7 +6,7 @@
 #include "dsl/tile/partial_sums.h"
 #include "dsl/units/threads/aligned_rows.h"
 #include "kernels/gemm/gemm_lines.h"
-#include "kernels/tuner/gemm_cost.h"
+#include "kernels/gemm/gemm_resources.h"
 
 namespace tartan::TARTAN_ABI::detail {
 

@@ -23,7 +23,6 @@ using kernels::Gemm;
 namespace {
 
 constexpr int line_bytes = 128, sector_bytes = 32;  // of the second-level cache
-constexpr int shared_of_system = 1024;              // of each CTA
 // Of the multiprocessors, for clusters of more than two CTAs: some have too few neighbours that are
 // free. As measured on an H100: 30 clusters of four run at a time, 32 do not.
 constexpr double clustered = 0.91;
@@ -69,17 +68,6 @@ struct Work {
   void copies(const Gemm& options, const Target& target, double line, const GemmConstants& c);
 };
 
-// Registers of a thread beside its accumulators, as ptxas allots them.
-int registers_beside(const Gemm& options, const Target& target) {
-  if (by_wgmma(options, target)) return 32;
-  if (options.producers) return 56;
-  if (kernels::detail::reads_lines(options)) return bits(options.a) == 8 ? 128 : 96;
-  // Bytes take more: copied one by one, and as fragments of large tiles.
-  const bool more =
-      bits(options.a) == 8 && (accumulators(options) >= 32 || copied_bytes(options) < 4);
-  return more ? 148 : 88;
-}
-
 // Of neighbours, so many in groups of so many rows: how many rows and columns they have.
 struct Spread {
   double rows, columns;
@@ -123,24 +111,6 @@ double own_rows(const Gemm& options, double m, double n, bool in_line) {
   return (own_in_group(of_a, of_b, height, columns) * (rows - last) +
           (last > 0 ? own_in_group(of_a, of_b, last, columns) * last : 0)) /
          rows;
-}
-
-// CTAs that a multiprocessor holds at a time.
-int resident_ctas(const Gemm& options, const Target& target, const GpuRow& gpu) {
-  constexpr int registers = 65536, most_threads = 1536;
-  const Tile& tile = options.tile;
-  const Configuration config({.block = tile.threads(), .producers = options.producers}, target);
-  if (config.moves_registers() && config.consumer_registers() > config.first_registers()) return 1;
-  const int threads = config.all_threads(),
-            sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
-            each = sums + registers_beside(options, target);
-  const std::int64_t staged =
-      options.producers ? std::int64_t{tile.m} * tile.n * bits(options.c) / 8 : 0;
-  const std::int64_t by_memory =
-                         gpu.shared_bytes / (shared_bytes(options) + staged + shared_of_system),
-                     by_registers = registers / (threads * each);
-  return static_cast<int>(std::clamp<std::int64_t>(std::min(by_memory, by_registers), 1,
-                                                   std::max(most_threads / threads, 1)));
 }
 
 // Cycles of the tensor cores for a k-tile.
@@ -370,50 +340,6 @@ const GemmConstants& gemm_constants() {
   return fitted;
 }
 
-bool by_wgmma(const Gemm& options, const Target& target) {
-  if (options.swap) return by_wgmma(kernels::detail::in_tiles(options), target);
-  const Tile& tile = options.tile;
-  return target.has(Feature::wgmma) && options.producers > 0 && tile.warps_n == 1 &&
-         tile.warps_m % 4 == 0 && tile.m % (16 * tile.warps_m) == 0 && tile.n % 8 == 0 &&
-         (bits(options.a) == 16 || bits(options.a) == 8 || bits(options.a) == 32) &&
-         kernels::detail::suits_warpgroups(options, tile);
-}
-
-bool by_tma(const Gemm& options, const Target& target) {
-  if (options.swap) return by_tma(kernels::detail::in_tiles(options), target);
-  if (!target.has(Feature::tma) || options.producers == 0) return false;
-  const auto whole = [&](int size) {
-    return std::int64_t{leading(size, options.multiple)} * bits(options.a) % 128 == 0;
-  };
-  return whole(options.a_major == Major::row ? options.k : options.m) &&
-         whole(options.b_major == Major::row ? options.n : options.k);
-}
-
-bool begins_on_lines(const Gemm& options) {
-  const std::int64_t row = options.b_major == Major::row ? options.n : options.k;
-  return row * bits(options.a) / 8 % line_bytes == 0;
-}
-
-bool has_long_sums(const Gemm& options) {
-  constexpr int lines = 64;
-  return std::int64_t{options.k} * bits(options.a) / 8 >= lines * line_bytes;
-}
-
-int copied_bytes(const Gemm& options) {
-  const int width = bits(options.a), k = leading(options.k, options.multiple);
-  return std::max(std::gcd(k, 128 / width) * width / 8, 1);
-}
-
-int accumulators(const Gemm& options) {
-  const Tile& tile = options.tile;
-  return tile.m * tile.n / std::max(tile.warps_m * tile.warps_n * 32, 1);
-}
-
-int thread_registers(const Gemm& options, const Target& target) {
-  return Configuration({.block = options.tile.threads(), .producers = options.producers}, target)
-      .starting_registers();
-}
-
 GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
                    const GemmConstants& c) {
   if (given.direct) return direct_cost(given, gpu, c);
@@ -456,28 +382,6 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
   }
   out.cycles = out.fixed + sharply({out.multiprocessor, out.cache + edges, out.memory + edges});
   return out;
-}
-
-int ctas_at_a_time(const Gemm& options, const Target& target) {
-  const GpuRow* gpu = find_gpu(target.arch);
-  const Tile& tile = options.tile;
-  const int threads = tile.threads();
-  if (!gpu || options.direct || options.producers || threads < 32 || threads > 1024) return 0;
-  for (const int size : {tile.m, tile.n, tile.k, options.stages})
-    if (size < 1 || size > 4096) return 0;  // gemm() refuses that tile
-  return resident_ctas(options, target, *gpu);
-}
-
-int most_registers(const Gemm& options, const Target& target) {
-  const Configuration config({.block = options.tile.threads(), .producers = options.producers},
-                             target);
-  if (!config.moves_registers() || options.tile.threads() > 1024) return 0;
-  // As measured: of an epilogue that computes, and of one that only stores.
-  constexpr int beside_epilogue = 88, beside_stores = 56;
-  const int sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
-            each = sums + (options.epilogue.empty() ? beside_stores : beside_epilogue),
-            first = config.first_registers();
-  return each <= first && first < config.consumer_registers() ? first : 0;
 }
 
 }  // namespace tartan::TARTAN_ABI::detail
