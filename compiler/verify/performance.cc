@@ -3,8 +3,7 @@
 // assembler's output.
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "compiler/isa/advice.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::TARTAN_ABI::verify {
@@ -38,23 +37,18 @@ constexpr Slow slow[] = {
        return f.opcode == Opcode::mma && f.kind == isa::Kind::none && bits(f.a) == 8 &&
               info(f.a).floating;
      },
-     [](int sm) { return sm >= 90 && sm < 120; },
+     [](int sm) { return advised(detail::Advice::fp8_by_wgmma_only, {sm}); },
      "is emulated with f16 products after a conversion; use f16 or the target's own fp8 "
      "instructions"},
     {[](const Form& f) { return f.opcode == Opcode::mma && f.a == f64 && f.shape.m == 16; },
      [](int sm) { return sm >= 100; }, "is split into m8n8k4 products"},
 };
 
-// Where a copy to several blocks of a cluster is fast.
-constexpr Since multicasting[] = {
-    {.ptx = {8, 0}, .sm = 90, .reach = Reach::ExactArch},
-    {.ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 110}};
-
 void check_multicast(Context& context, const ptx::Instruction& instruction) {
   const isa::Spelling& spelling = context.module.spelling(instruction);
   const Arch arch = context.target.arch;
   if (!isa::is_asynchronous_copy(spelling.opcode) || !spelling.has("multicast::cluster"_q) ||
-      std::ranges::any_of(multicasting, [&](const Since& each) { return each.has(arch); }))
+      advised(detail::Advice::multicast, arch))
     return;
   context.report("slow-instruction"_rule, instruction.opcode,
                  fmt::format(".multicast::cluster of {} may be slow on {}; it is meant for sm_90a, "
