@@ -54,7 +54,7 @@ struct LaunchBounds {
   int cluster = 1;           // blocks along x: .reqnctapercluster (sm_90 on)
 };
 
-/// The approximations of PTX ISA 9.7.3 on f32: ex2.approx.ftz, lg2.approx.ftz, rcp.approx.ftz,
+/// The approximations of PTX ISA 9.0, 9.7.3 on f32: ex2.approx.ftz, lg2.approx.ftz, rcp.approx.ftz,
 /// rsqrt.approx.ftz, tanh.approx.
 enum class Approximation : std::uint8_t { ex2, lg2, rcp, rsqrt, tanh };
 enum class Compare : std::uint8_t { eq, ne, lt, le, gt, ge };
@@ -153,7 +153,8 @@ class FunctionBuilder {
   void copy_async_commit();
   void copy_async_wait(int pending_groups);
 
-  // mbarriers (PTX ISA 9.7.13.15, sm_80 and later): 8 bytes of shared memory each, 8-byte aligned.
+  // mbarriers (PTX ISA 9.0, 9.7.13.15, sm_80 and later): 8 bytes of shared memory each, 8-byte
+  // aligned.
   void mbarrier_init(Pointer at, int arrivals);
   void mbarrier_arrive(Pointer at);
   /// Where the condition holds, by a predicate: no branch divides the code around it.
@@ -175,7 +176,7 @@ class FunctionBuilder {
   /// Makes this thread's mbarrier_init() visible to the cluster, after a cluster_barrier().
   void mbarrier_init_fence();
 
-  // TMA (PTX ISA 9.7.9.27, sm_90 and later). One thread starts the copy of a whole box.
+  // TMA (PTX ISA 9.0, 9.7.9.27, sm_90 and later). One thread starts the copy of a whole box.
   /// Appends a parameter of 128 bytes, a tensor map, and returns its address.
   Pointer add_tensor_map();
   /// Prefetches a tensor map ahead of its first use.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous products of a warpgroup: wgmma (PTX ISA 9.7.15).
+// Asynchronous products of a warpgroup: wgmma (PTX ISA 9.0, 9.7.15).
 #include <cassert>
 #include <map>
 

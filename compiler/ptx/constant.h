@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/ptx/constant.h - literals and the operators of constant expressions (PTX ISA 4.5.5):
-// C's, on 64-bit integers and on doubles.
+// compiler/ptx/constant.h - literals and the operators of constant expressions (PTX
+// ISA 9.0, 4.5.5): C's, on 64-bit integers and on doubles.
 #pragma once
 
 #include <cstdint>

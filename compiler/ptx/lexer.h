@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/ptx/lexer.h - splits PTX text into tokens (PTX ISA 4.1 to 4.5). Tokens are views into
-// the text; comments and blanks are skipped.
+// compiler/ptx/lexer.h - splits PTX text into tokens (PTX ISA 9.0, 4.1 to 4.5). Tokens are views
+// into the text; comments and blanks are skipped.
 #pragma once
 
 #include <algorithm>

@@ -146,7 +146,8 @@ class OperandParser {
   bool parse_element(Operand& operand);
   bool names_next();
 
-  // Constant expressions (PTX ISA 4.5.5): the tree keeps the value, and the text for the printer.
+  // Constant expressions (PTX ISA 9.0, 4.5.5): the tree keeps the value, and the text for the
+  // printer.
   bool parse_number(Operand& operand);
   bool parse_constant(Operand& operand);
   bool at_operator() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks calls against their callees, and the tables of branches and indirect calls:
-// .branchtargets, .calltargets, .callprototype (PTX ISA 7.1, 9.7.12 and 11.3).
+// .branchtargets, .calltargets, .callprototype (PTX ISA 9.0, 7.1, 9.7.12 and 11.3).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line information and debug sections (PTX ISA 11.5): .loc, .section, the target option debug.
+// Line information and debug sections (PTX ISA 9.0, 11.5): .loc, .section, the target option debug.
 #include <fmt/format.h>
 
 #include <algorithm>

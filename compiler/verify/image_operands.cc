@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images in operands (PTX ISA 9.7.10, 9.7.11): [texture, sampler, {coordinates}] and the like.
+// Images in operands (PTX ISA 9.0, 9.7.10, 9.7.11): [texture, sampler, {coordinates}] and the like.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores of the low bits of a floating-point number. The manual truncates (PTX ISA 9.4.1, tables of
-// operands that exceed the instruction's type); ptxas of CUDA 13.0 converts the number to an
-// integer instead, if an instruction of floating-point numbers is what wrote the register. Behind a
-// mov of a bit type, it truncates. Where several instructions may have written the register, one of
-// floating-point numbers is enough.
+// Stores of the low bits of a floating-point number. The manual truncates (PTX ISA 9.0, 9.4.1,
+// tables of operands that exceed the instruction's type); ptxas of CUDA 13.0 converts the number to
+// an integer instead, if an instruction of floating-point numbers is what wrote the register.
+// Behind a mov of a bit type, it truncates. Where several instructions may have written the
+// register, one of floating-point numbers is enough.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/verify/scopes.h - name resolution (PTX ISA 4.6: names are visible from their declaration
-// to the end of the block, labels in all of it; inner blocks hide outer ones).
+// compiler/verify/scopes.h - name resolution (PTX ISA 9.0, 4.6: names are visible from their
+// declaration to the end of the block, labels in all of it; inner blocks hide outer ones).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace tartan::TARTAN_ABI::verify {
 
 enum class NameKind : std::uint8_t { Unknown, Register, Variable, Function, Label, Special };
 
-/// The kind of an opaque variable (PTX ISA 5.3): texture, sampler or surface.
+/// The kind of an opaque variable (PTX ISA 9.0, 5.3): texture, sampler or surface.
 enum class Opaque : std::uint8_t { No, Texture, Sampler, Surface };
 
 struct NameInfo {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters: distributed shared memory (PTX ISA 5.1.7 and 9.7.9.23, mapa) and barriers (9.7.13.4).
+// Clusters: distributed shared memory (PTX ISA 9.0, 5.1.7 and 9.7.9.23, mapa) and barriers
+// (9.7.13.4).
 #include "dsl/cluster/cluster.h"
 
 #include "dsl/layout/addressing.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled block-scaled MMAs (PTX ISA 9.7.14.3).
+// Tiled block-scaled MMAs (PTX ISA 9.0, 9.7.14.3).
 #include <algorithm>
 
 #include "dsl/layout/addressing.h"

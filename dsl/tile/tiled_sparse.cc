@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled MMAs with a sparse A (PTX ISA 9.7.14.6 and 9.7.15.6).
+// Tiled MMAs with a sparse A (PTX ISA 9.0, 9.7.14.6 and 9.7.15.6).
 #include "dsl/layout/addressing.h"
 #include "dsl/layout/placement.h"
 #include "dsl/tile/tiled_parts.h"

@@ -294,8 +294,8 @@ TEST(AsynchronousRaces, Mbarriers) {
             "mbarrier");
 }
 
-// PTX ISA 8.9.1.1: the arrival of cp.async.mbarrier.arrive is ordered behind the thread's copies,
-// and behind nothing else that it did.
+// PTX ISA 9.0, 8.9.1.1: the arrival of cp.async.mbarrier.arrive is ordered behind the thread's
+// copies, and behind nothing else that it did.
 TEST(AsynchronousRaces, ArrivalsOfCopiesTellOfCopiesAlone) {
   const std::string
       begin =

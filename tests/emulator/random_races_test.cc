@@ -51,8 +51,8 @@ class SlowDetector {
   // Steps that race with an earlier one.
   const std::set<int>& racing() const { return racing_; }
   // Whether one of them does in each order. What a strong load finds is ordered in front of what
-  // comes behind it (observation order, PTX ISA 8.9.2), and nobody says whether it finds a strong
-  // write.
+  // comes behind it (observation order, PTX ISA 9.0, 8.9.2), and nobody says whether it finds a
+  // strong write.
   bool certain() const { return certain_; }
   // Where the whole program loads strongly, from the first byte to the one behind the last.
   void set_loaded(const std::set<std::pair<int, int>>& loaded) { loaded_ = loaded; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between all types (PTX ISA 9.7.9.21, 9.7.9.22) and moves that split registers.
+// Conversions between all types (PTX ISA 9.0, 9.7.9.21, 9.7.9.22) and moves that split registers.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point arithmetic, comparisons and approximations (PTX ISA 9.7.3 to 9.7.6).
+// Floating-point arithmetic, comparisons and approximations (PTX ISA 9.0, 9.7.3 to 9.7.6).
 #include <fmt/format.h>
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integers, bits, carries, predicates (PTX ISA 9.7.1, 9.7.2, 9.7.6 to 9.7.8).
+// Integers, bits, carries, predicates (PTX ISA 9.0, 9.7.1, 9.7.2, 9.7.6 to 9.7.8).
 #include <fmt/format.h>
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Video instructions (PTX ISA 9.7.17): parts of registers in turn, so that each operation uses all
-// of them.
+// Video instructions (PTX ISA 9.0, 9.7.17): parts of registers in turn, so that each operation uses
+// all of them.
 #include <fmt/format.h>
 
 #include <string_view>

@@ -112,7 +112,7 @@ TEST(Layout, PublishedResults) {
   EXPECT_EQ(blocks, 8);
 }
 
-// ---- The manual's formulas (PTX ISA 9.7.14.5), as it writes them.
+// ---- The manual's formulas (PTX ISA 9.0, 9.7.14.5), as it writes them.
 
 using Formula = std::pair<int, int> (*)(int lane, int i);
 

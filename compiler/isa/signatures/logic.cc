@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logic and shifts (PTX ISA 9.7.8).
+// Logic and shifts (PTX ISA 9.0, 9.7.8).
 #include "compiler/isa/signatures/families.h"
 
 namespace tartan::TARTAN_ABI::isa {

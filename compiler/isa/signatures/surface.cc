@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Surfaces (PTX ISA 9.7.11): loads, stores and reductions at coordinates, and queries.
+// Surfaces (PTX ISA 9.0, 9.7.11): loads, stores and reductions at coordinates, and queries.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texture fetches and queries (PTX ISA 9.7.10).
+// Texture fetches and queries (PTX ISA 9.0, 9.7.10).
 #include <vector>
 
 #include "compiler/isa/signatures/families.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Video instructions: scalar, on two halves and on four bytes (PTX ISA 9.7.18).
+// Video instructions: scalar, on two halves and on four bytes (PTX ISA 9.0, 9.7.18).
 #include <vector>
 
 #include "compiler/isa/signatures/families.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of a tile in shared memory, from where TMA (PTX ISA 9.7.9.27, cp.async.bulk.tensor to
+// Boxes of a tile in shared memory, from where TMA (PTX ISA 9.0, 9.7.9.27, cp.async.bulk.tensor to
 // global memory) or the warp stores whole lines.
 #include "dsl/units/tma/box_stores.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled MMAs by wgmma.mma_async (PTX ISA 9.7.15), with operands in shared memory.
+// Tiled MMAs by wgmma.mma_async (PTX ISA 9.0, 9.7.15), with operands in shared memory.
 #include "dsl/units/wgmma/warpgroup_mma.h"
 
 #include <algorithm>

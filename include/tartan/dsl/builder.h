@@ -216,7 +216,7 @@ class Builder {
   /// Turns follow one another as those of in_turn(). They may differ in `count`, 0 included. All
   /// warpgroups, of which there are at least two, have as many calls in their bodies, with as many
   /// stages, and fill them by the same means (TMA, copies of threads). From sm_80 on: mbarriers
-  /// (PTX ISA 9.7.13.15) pass on the turn and the position in the ring. The example above shows it.
+  /// (PTX ISA 9.0, 9.7.13.15) pass on the turn and the place in the ring, as the example shows.
   void ping_pong(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
                  const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
 
@@ -421,10 +421,9 @@ class Builder {
              Here at = Here::current());
   /// Waits for all lanes of the warp, and makes their writes visible to each other.
   void warp_sync(Here at = Here::current());
-  /// True in one lane of the warp, which all lanes must reach: elect.sync from sm_90 on, lane 0
-  /// before.
+  /// True in one lane of the warp, which all must reach: elect.sync from sm_90 on, else lane 0.
   Scalar elect(Here at = Here::current());
-  /// Programmatic dependent launch (PTX ISA 9.7.13.13): waits for the grids in front of this one;
+  /// Programmatic dependent launch (PTX ISA 9.0, 9.7.13.13): waits for the grids before this one;
   /// lets the next start. Before sm_90 both do nothing. In front of roles(): for all threads, after
   /// their mbarriers' initialization. In fill(), where consumers wait too, see docs/kernels.md.
   void griddepcontrol_wait(Here at = Here::current());

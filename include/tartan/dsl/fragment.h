@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tartan/dsl/fragment.h - a warp's share of a matrix in registers, in the layout of an MMA
-// instruction (PTX ISA 9.7.14, "Matrix fragments").
+// instruction (PTX ISA 9.0, 9.7.14, "Matrix fragments").
 //
 // The instruction determines which lane holds which element: `tartan layout
 // mma.m16n8k16.row.col.f32.f16.f16.f32` shows it.
@@ -112,8 +112,8 @@ struct Zero {
 };
 constexpr Zero zero(Type type) { return {type}; }
 
-/// The scales of A or B (PTX ISA 9.7.14.3). Each lane supplies 32 bits; the hardware reads those of
-/// the lanes that `thread_id` selects, starting at byte `byte_id`.
+/// The scales of A or B (PTX ISA 9.0, 9.7.14.3). Each lane supplies 32 bits; the hardware reads
+/// those of the lanes that `thread_id` selects, starting at byte `byte_id`.
 struct BlockScale {
   Scalar scales;
   Scalar byte_id = 0, thread_id = 0;  // constants, or values of type u16

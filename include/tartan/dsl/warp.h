@@ -7,7 +7,7 @@
 //   const Scalar any = ballot(x < 0) != 0;
 //
 // All 32 lanes of a warp must reach the calls of the first group, with each its own x of any type
-// (PTX ISA 9.7.9: shfl.sync, vote.sync).
+// (PTX ISA 9.0, 9.7.9: shfl.sync, vote.sync).
 #pragma once
 
 #include <source_location>
@@ -34,11 +34,11 @@ Scalar any_lane(const Scalar& condition, Here at = Here::current());
 // ---- Words of bits, 32 bits each.
 
 /// Any function of three bits, for each bit of a, b and c: bit 4a + 2b + c of `table` is the
-/// result. `table` is f(0xF0, 0xCC, 0xAA): (a & b) | c is 0xEA (PTX ISA 9.7.8.6).
+/// result. `table` is f(0xF0, 0xCC, 0xAA): (a & b) | c is 0xEA (PTX ISA 9.0, 9.7.8.6).
 Scalar lop3(const Scalar& a, const Scalar& b, const Scalar& c, int table,
             Here at = Here::current());
 /// Four bytes of the eight of a (0 to 3) and b (4 to 7): each hexadecimal digit of `selector`
-/// chooses one, the lowest digit the lowest byte; 8 more copies its sign (PTX ISA 9.7.8.7).
+/// chooses one, the lowest digit the lowest byte; 8 more copies its sign (PTX ISA 9.0, 9.7.8.7).
 Scalar prmt(const Scalar& a, const Scalar& b, const Scalar& selector, Here at = Here::current());
 /// c + the dot product of four bytes of a and of b; s32 bytes have a sign, u32 bytes have none. The
 /// result has the type of c.

@@ -10,8 +10,8 @@
 //   row g + 8                       1 | 3               1               2 3
 //   columns E*t ..      first half | second half of k   rows E*t ..      columns 2t, 2t+1
 //
-// mma maps are the manual's (PTX ISA 9.7.14.5). The manual leaves wmma fragments unspecified; the
-// maps here were recorded on sm_90. Every map is proven a bijection below, at compile time.
+// mma maps are the manual's (PTX ISA 9.0, 9.7.14.5). The manual leaves wmma fragments unspecified;
+// the maps here were recorded on sm_90. Every map is proven a bijection below, at compile time.
 #pragma once
 
 #include "tartan/isa/form.h"
@@ -215,7 +215,7 @@ constexpr int address_lane(const Form& f, int matrix, int row) {
   return rows * matrix + row;
 }
 
-// ---- Sparse A: the metadata (PTX ISA 9.7.14.6; maps as recorded on sm_90).
+// ---- Sparse A: the metadata (PTX ISA 9.0, 9.7.14.6; maps as recorded on sm_90).
 
 /// Dense columns that one 4-bit code covers.
 constexpr int columns_per_code(Type a) { return bits(a) == 32 ? 2 : bits(a) == 4 ? 8 : 4; }

@@ -19,8 +19,8 @@
 
 namespace tartan::TARTAN_ABI::isa {
 
-// ---- ldmatrix, stmatrix, movmatrix (PTX ISA 9.7.14.5.15 to 17): one matrix of rows of 16 bytes
-// per 32-bit register (or two).
+// ---- ldmatrix, stmatrix, movmatrix (PTX ISA 9.0, 9.7.14.5.15 to 17): one matrix of rows of 16
+// bytes per 32-bit register (or two).
 
 /// Whether .trans may or must be written.
 enum class Trans : std::uint8_t { Never, Optional, Always };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/state_space.h - the state spaces of PTX (PTX ISA 5.1), for declarations, addresses and
-// the qualifiers that name them.
+// tartan/isa/state_space.h - the state spaces of PTX (PTX ISA 9.0, 5.1), for declarations,
+// addresses and the qualifiers that name them.
 //
 //   name(StateSpace::shared_cta)               // "shared::cta"
 //   memory_of(StateSpace::shared_cta)          // StateSpace::shared

@@ -175,8 +175,8 @@ std::uint32_t metadata_word(Warp& warp, std::uint32_t slot, int lane) {
   return static_cast<std::uint32_t>(bytes.word());
 }
 
-// Block scales (PTX ISA 9.7.14.3, "Block scaling"): a word's bytes are those of neighbouring blocks
-// of k. `lane_of` tells whose word has the scales of a row of A, or of a column of B.
+// Block scales (PTX ISA 9.0, 9.7.14.3, "Block scaling"): a word's bytes are those of neighbouring
+// blocks of k. `lane_of` tells whose word has the scales of a row of A, or of a column of B.
 template <typename LaneOf>
 void scale(Warp& warp, const isa::Form& form, std::uint32_t slot, int first_byte, bool by_columns,
            Matrix& matrix, const LaneOf& lane_of) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reciprocals, roots and transcendental functions (PTX ISA 9.7.3), and fma.
+// Reciprocals, roots and transcendental functions (PTX ISA 9.0, 9.7.3), and fma.
 //
 // The .approx functions are computed in double and rounded once, so each result is the correctly
 // rounded one but for rare double roundings (error below 0.5001 ulp). The hardware's own differ

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// atom and red (PTX ISA 9.7.13): lanes in order, each an atomic operation on host memory, since
-// blocks run on several host threads. A block's shared memory belongs to one of them and needs
-// none; and lanes that all mean one word change it together.
+// atom and red (PTX ISA 9.0, 9.7.13): lanes in order, each an atomic operation on host memory,
+// since blocks run on several host threads. A block's shared memory belongs to one of them and
+// needs none; and lanes that all mean one word change it together.
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of a block and a warp, and fences (PTX ISA 9.7.13).
+// Barriers of a block and a warp, and fences (PTX ISA 9.0, 9.7.13).
 #include <fmt/format.h>
 
 #include <atomic>

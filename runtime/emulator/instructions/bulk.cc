@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bulk copies and reductions (cp.async.bulk, cp.reduce.async.bulk; PTX ISA 9.7.9.27): what moves
-// bytes and then completes transactions of an mbarrier, or belongs to a group. All of it is done
-// when it is issued, unless a schedule says when.
+// Bulk copies and reductions (cp.async.bulk, cp.reduce.async.bulk; PTX ISA 9.0, 9.7.9.27): what
+// moves bytes and then completes transactions of an mbarrier, or belongs to a group. All of it is
+// done when it is issued, unless a schedule says when.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// st.async and red.async, which complete transactions of an mbarrier, and st.bulk (PTX ISA 9.7.9).
+// st.async and red.async, which complete transactions of an mbarrier, and st.bulk (PTX
+// ISA 9.0, 9.7.9).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes of registers (PTX ISA 9.7.1.23, 9.7.9.7): prmt, dp4a, dp2a.
+// Bytes of registers (PTX ISA 9.0, 9.7.1.23, 9.7.9.7): prmt, dp4a, dp2a.
 #include <algorithm>
 
 #include "runtime/emulator/instructions/table.h"

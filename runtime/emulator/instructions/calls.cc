@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls (PTX ISA 9.7.12.5): direct, indirect and recursive ones; printf, assertions, malloc and
-// free of the device runtime.
+// Calls (PTX ISA 9.0, 9.7.12.5): direct, indirect and recursive ones; printf, assertions, malloc
+// and free of the device runtime.
 //
 // A function's registers and variables have fixed places, as a kernel's have. Only where a call may
 // come back into its own function, they are on the executing lanes' stacks (stack.cc). An indirect

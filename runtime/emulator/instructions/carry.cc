@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extended precision (PTX ISA 9.7.2): arithmetic with the condition code's carry.
+// Extended precision (PTX ISA 9.0, 9.7.2): arithmetic with the condition code's carry.
 #include <bit>
 
 #include "runtime/emulator/instructions/table.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of a warp (PTX ISA 9.7.9, 9.7.13): shfl, vote, match, activemask, redux, elect.
+// Collectives of a warp (PTX ISA 9.0, 9.7.9, 9.7.13): shfl, vote, match, activemask, redux, elect.
 #include <fmt/format.h>
 
 #include <algorithm>

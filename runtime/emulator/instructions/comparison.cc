@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison and selection (PTX ISA 9.7.6, 9.7.7): setp, set, selp, slct, testp, copysign.
+// Comparison and selection (PTX ISA 9.0, 9.7.6, 9.7.7): setp, set, selp, slct, testp, copysign.
 #include <cmath>
 
 #include "runtime/emulator/instructions/table.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow (PTX ISA 9.7.12): branches, returns, traps. Calls are in calls.cc.
+// Control flow (PTX ISA 9.0, 9.7.12): branches, returns, traps. Calls are in calls.cc.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cvt (PTX ISA 9.7.9.21): integers and floats of every size, and the packed formats below 32 bits.
+// cvt (PTX ISA 9.0, 9.7.9.21): integers and floats of every size, and the packed formats below 32
+// bits.
 //
 // Numbers go through int64 or double, which hold every source exactly (64-bit integers to small
 // floats: rounded to odd first), and are rounded once into the destination.

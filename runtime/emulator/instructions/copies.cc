@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cp.async and its groups (PTX ISA 9.7.9.25). A copy is done when it is issued, and waits find it
-// complete; under a schedule it is done some time later. Bulk copies are in bulk.cc.
+// cp.async and its groups (PTX ISA 9.0, 9.7.9.25). A copy is done when it is issued, and waits find
+// it complete; under a schedule it is done some time later. Bulk copies are in bulk.cc.
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point arithmetic (PTX ISA 9.7.3 to 9.7.5): add, sub, mul, fma, div, min, max, abs, neg
-// on f32, f64, f16 and bf16.
+// Floating-point arithmetic (PTX ISA 9.0, 9.7.3 to 9.7.5): add, sub, mul, fma, div, min, max, abs,
+// neg on f32, f64, f16 and bf16.
 //
 // f32 and 16-bit results that are NaN are the canonical NaN; f64 passes a NaN operand on, quieted.
 // Sums and products of 16-bit floats are computed in f32 and rounded again, which is the same as
@@ -372,8 +372,8 @@ void zero_where_out_of_bounds(Warp& warp, const Op& op) {
             [=](int i) { d[i] = result[i] & (half(a[i], b[i], 0) | half(a[i], b[i], 16)); });
 }
 
-// Mixed precision (PTX ISA 9.7.5): all sources but the last are 16-bit floats, which f32 has all
-// of.
+// Mixed precision (PTX ISA 9.0, 9.7.5): all sources but the last are 16-bit floats, which f32 has
+// all of.
 std::uint32_t widened(Decoder& d, std::size_t index, Type type) {
   const std::uint32_t from = d.source(index, type), out = d.scratch(32);
   Op& op = d.emit(type == f16 ? widen<Half> : widen<Bfloat>);

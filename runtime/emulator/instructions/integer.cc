@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer arithmetic (PTX ISA 9.7.1), and the names that it shares with floating point.
+// Integer arithmetic (PTX ISA 9.0, 9.7.1), and the names that it shares with floating point.
 #include <algorithm>
 #include <bit>
 #include <limits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// clusterlaunchcontrol (PTX ISA 9.7.13.17): a running cluster takes the place of one that has not
-// started. It gets the next one of the grid, for as long as there is one.
+// clusterlaunchcontrol (PTX ISA 9.0, 9.7.13.17): a running cluster takes the place of one that has
+// not started. It gets the next one of the grid, for as long as there is one.
 //
 // The response, 16 bytes that programs must not look into: the place of the cluster's first block,
 // x, y and z, then 1; or four zeros.

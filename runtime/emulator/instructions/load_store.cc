@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ld, st, ldu, prefetch (PTX ISA 9.7.9): one resolution of the whole access, then element by
+// ld, st, ldu, prefetch (PTX ISA 9.0, 9.7.9): one resolution of the whole access, then element by
 // element.
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mbarriers (PTX ISA 9.7.13.15).
+// mbarriers (PTX ISA 9.0, 9.7.13.15).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves (PTX ISA 9.7.9): mov with packing and unpacking, addresses of variables, cvta, isspacep,
-// istypep, clocks.
+// Moves (PTX ISA 9.0, 9.7.9): mov with packing and unpacking, addresses of variables, cvta,
+// isspacep, istypep, clocks.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions that pack: cvt.pack of integers, and pairs of ue8m0 (PTX ISA 9.7.9.21, 9.7.9.22).
+// Conversions that pack: cvt.pack of integers, and pairs of ue8m0 (PTX
+// ISA 9.0, 9.7.9.21, 9.7.9.22).
 #include <algorithm>
 #include <bit>
 

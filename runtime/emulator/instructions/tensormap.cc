@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor maps that a kernel makes itself (PTX ISA 9.7.9.28): tensormap.replace writes a field of
-// one in shared or global memory, tensormap.cp_fenceproxy copies it to where TMA reads
-// it.
+// Tensor maps that a kernel makes itself (PTX ISA 9.0, 9.7.9.28): tensormap.replace writes a field
+// of one in shared or global memory, tensormap.cp_fenceproxy copies it to where TMA reads it.
 #include <fmt/format.h>
 
 #include <bit>

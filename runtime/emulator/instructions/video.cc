@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Video instructions (PTX ISA 9.7.19): arithmetic on a byte, a half or a word of each source, and
-// on two halves or four bytes side by side, with saturation and a second operation on c.
+// Video instructions (PTX ISA 9.0, 9.7.19): arithmetic on a byte, a half or a word of each source,
+// and on two halves or four bytes side by side, with saturation and a second operation on c.
 //
 //   vadd.s32.u32.s32.sat.min  d, a.b0, b.h1, c;      scalar: one part of each source
 //   vadd.s32.u32.s32          d.h1, a.b0, b.h1, c;   scalar: the result replaces a part of c

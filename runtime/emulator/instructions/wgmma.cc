@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma (PTX ISA 9.7.15): products of a warpgroup. The last of its four warps to arrive computes
-// for all of them.
+// wgmma (PTX ISA 9.0, 9.7.15): products of a warpgroup. The last of its four warps to arrive
+// computes for all of them.
 //
 // A product is done when it is issued: recorded hardware gives the result of program order,
 // whatever fences and waits are left out. wgmma.fence, commit_group and wait_group only bring the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/instructions/wide_registers.h - registers of cvt and cvt.pack that are wider
-// than what they hold (PTX ISA 9.4.1).
+// than what they hold (PTX ISA 9.0, 9.4.1).
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 //
 // Strong accesses of a cell each of which goes on from what the one before left are a chain: who
 // knows of one that gave what it read knows of the writes before it in the chain (observation
-// order, PTX ISA 8.9.2). So the last block may reset the counter that the others incremented,
+// order, PTX ISA 9.0, 8.9.2). So the last block may reset the counter that the others incremented,
 // though none of them told it anything. A reduction goes on, and gives nothing: it may as well have
 // come first.
 #pragma once
@@ -31,7 +31,7 @@ struct Cell {
 };
 
 /// The element that a strong access is to, for a part of its bytes. Two are one operation after the
-/// other only where they are to the same element (PTX ISA 8.7.1).
+/// other only where they are to the same element (PTX ISA 9.0, 8.7.1).
 struct Extent {
   std::uint32_t start = 0, bytes = 0;  // 0: elements of several sizes
   bool matches(const Extent& other) const {

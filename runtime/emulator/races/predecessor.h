@@ -5,8 +5,8 @@
 //
 // The emulator runs launches one after the other. So the earlier one's last accesses are kept, and
 // an access of the later one is compared with them until its thread knows that
-// griddepcontrol.wait has returned (PTX ISA 9.7.13.13): by its own wait, or by being ordered behind
-// a thread that has waited. griddepcontrol.launch_dependents orders nothing.
+// griddepcontrol.wait has returned (PTX ISA 9.0, 9.7.13.13): by its own wait, or by being ordered
+// behind a thread that has waited. griddepcontrol.launch_dependents orders nothing.
 #pragma once
 
 #include <cstdint>

@@ -84,9 +84,9 @@ class Scoped {
   std::vector<Part> parts_;  // in order
 };
 
-/// Of fences .sc (PTX ISA 8.9.3): `passed`, what was known at those that come before, and `forced`,
-/// at those that have to come before the next one. Two fences of which nothing read says which
-/// came first may come in either order, and order nothing.
+/// Of fences .sc (PTX ISA 9.0, 8.9.3): `passed`, what was known at those that come before, and
+/// `forced`, at those that have to come before the next one. Two fences of which nothing read says
+/// which came first may come in either order, and order nothing.
 struct Fences {
   Scoped<SharedTimes> passed, forced;
   bool operator==(const Fences&) const = default;
