@@ -243,7 +243,9 @@ bool OperandParser::parse_address(Operand& operand) {
     if (!good) break;
     if (part.kind == OperandKind::Name) {
       operand.value += part.value;
+      operand.adds |= part.adds;
       part.value = 0;
+      part.adds = false;
     }
     scratch.push(part);
   } while (token_.is(',') && (advance(), true));
@@ -323,6 +325,7 @@ bool OperandParser::parse_offset(Operand& operand) {
   if (constant.kind != OperandKind::Integer)
     return refuse(constant.offset, "an offset must be an integer"), false;
   operand.value = constant.value;
+  operand.adds = true;
   return true;
 }
 

@@ -81,14 +81,16 @@ class Printer {
     out_ += close;
   }
 
-  void offset(std::uint64_t value) {
-    if (value != 0)
-      append("+{}", static_cast<std::int64_t>(value));  // "+-8": the assembler knows no "-8"
+  // With -g the assembler makes other code of [r+0] than of [r].
+  void offset(const Operand& operand) {
+    if (operand.value != 0 || operand.adds)
+      append("+{}",
+             static_cast<std::int64_t>(operand.value));  // "+-8": the assembler knows no "-8"
   }
 
   void operand(const Operand& operand) {
     switch (operand.kind) {
-      case OperandKind::Name: out_ += operand.text, offset(operand.value); break;
+      case OperandKind::Name: out_ += operand.text, offset(operand); break;
       case OperandKind::Integer:
       case OperandKind::Float:
       case OperandKind::String: out_ += operand.text; break;
@@ -110,7 +112,7 @@ class Printer {
     const auto parts = module_.children(operand);
     out_ += '[';
     this->operand(parts[0]);
-    offset(operand.value);
+    offset(operand);
     for (std::size_t i = 1; i < parts.size(); ++i) out_ += ", ", this->operand(parts[i]);
     out_ += ']';
     out_ += operand.text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/ptx/tree.h - PTX text as a tree (PTX ISA 4, "Syntax"). Spelling, not meaning.
+// tartan/ptx/tree.h - PTX text as a tree (PTX ISA 9.0, 4, "Syntax"). Spelling, not meaning.
 //
 // The tree is flat: a Module owns arrays (instructions, operands, registers, ...), and indices
 // refer into them; names and literals are views into the module's own text. Parsing is as fast as
@@ -50,7 +50,8 @@ enum class OperandKind : std::uint8_t {
 struct Operand {
   OperandKind kind;
   Type type =
-      Type::none;  // literals: f32, f64; integers: s64, or u64 where the text says U or needs it
+      Type::none;     // literals: f32, f64; integers: s64, or u64 where the text says U or needs it
+  bool adds = false;  // names and addresses: +0 is written, which `value` does not tell
   std::uint32_t offset = 0;  // where it starts in the text
   std::uint32_t first = 0;   // children: Module::operands[first, first + count)
   std::uint32_t count = 0;
