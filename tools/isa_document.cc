@@ -214,6 +214,17 @@ std::string targets_table(const std::vector<isa::Form>& warp, const std::vector<
 std::string targets_text(const Since& since) {
   const std::string sm = fmt::format("sm_{}", since.sm),
                     to = since.last_sm ? fmt::format("to sm_{}", since.last_sm) : "on";
+  if (since.only[0] != 0) {
+    std::string out;
+    for (const ArchRow& row : archs)
+      if (row.current && since.has(row.arch))
+        out += fmt::format("{}{}", out.empty() ? "" : ", ", row.arch.text());
+    return out;
+  }
+  if (since.last_sm == since.sm)
+    return since.reach == Reach::Family     ? fmt::format("{0}a, {0}f", sm)
+           : since.reach == Reach::ArchOnly ? fmt::format("{}a", sm)
+                                            : sm;
   switch (since.reach) {
     case Reach::Onward: return fmt::format("{} {}", sm, to);
     case Reach::Family: return fmt::format("{0}a, {0}f {1}", sm, to);

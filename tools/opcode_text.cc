@@ -166,6 +166,9 @@ std::string elements_of(const OperandRow& row) {
     case isa::texel_offsets: return "an offset per dimension of the texture";
     case isa::gradients: return "a gradient per dimension of the texture";
     case isa::lane_masks: return "4 elements, 8 with .cta_group::2";
+    case isa::sparse_metadata:
+    case isa::sparse_values:
+    case isa::dense_values: return "as many elements as ratio, types and .x1 to .x128 say";
     default: return fmt::format("{} elements", row.elements);
   }
 }
@@ -177,6 +180,7 @@ std::string operand_text(const Signature& signature, const OperandRow& row) {
     parts.push_back(fmt::format("{}{}", row.spaces & isa::as_image ? "" : "in ",
                                 fmt::join(spaces_of(row), ", ")));
   if (const std::string elements = elements_of(row); !elements.empty()) parts.push_back(elements);
+  if (row.remote) parts.emplace_back("an endpoint and an address");
   if (row.coordinates) parts.emplace_back("with coordinates");
   if (row.ranged && row.accepts & isa::an_integer) {
     parts.push_back(fmt::format("{} to {}", row.low, row.high));

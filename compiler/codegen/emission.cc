@@ -111,6 +111,21 @@ std::string finished(std::string_view text, const std::string& declaration) {
   return out + '\n';
 }
 
+// With the version and the target that LLVM did not know.
+std::string restated(std::string text, const Target& target) {
+  const Target printed = known_to_llvm(target);
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    assert(at != std::string::npos && "the back end printed another header");
+    text.replace(at, from.size(), to);
+  };
+  if (printed.ptx != target.ptx)
+    replace(".version " + printed.ptx.text(), ".version " + target.ptx.text());
+  if (printed.arch != target.arch)
+    replace(".target " + printed.arch.text(), ".target " + target.arch.text());
+  return text;
+}
+
 std::string one_line(std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
@@ -173,7 +188,7 @@ Result<std::string> FunctionBuilder::emit() {
   m.module.reset();
   if (!diags.ok()) return diags;
 
-  return layout + finished({text.data(), text.size()}, declaration);
+  return layout + restated(finished({text.data(), text.size()}, declaration), m.target);
 }
 
 }  // namespace tartan::TARTAN_ABI::codegen

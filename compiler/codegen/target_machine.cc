@@ -6,6 +6,7 @@
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/PrettyStackTrace.h>
 
+#include <algorithm>
 #include <cassert>
 #include <map>
 #include <memory>
@@ -60,12 +61,20 @@ Machines& machines() {
   return machines;
 }
 
-std::pair<std::string, std::string> key(const Target& target) {
+std::pair<std::string, std::string> key(const Target& asked) {
+  const Target target = known_to_llvm(asked);
   return {target.arch.text(),
           "+ptx" + std::to_string(target.ptx.major) + std::to_string(target.ptx.minor)};
 }
 
 }  // namespace
+
+Target known_to_llvm(const Target& target) {
+  Target out = target;
+  if (out.arch.sm == 107) out.arch.sm = 103;  // its older relative
+  out.ptx = std::min(out.ptx, Version{9, 0});
+  return out;
+}
 
 const llvm::Triple& target_triple() {
   static const llvm::Triple triple("nvptx64-nvidia-cuda");

@@ -16,6 +16,9 @@ namespace tartan::TARTAN_ABI::codegen {
 
 const llvm::Triple& target_triple();
 
+/// The target itself, or what stands for it where LLVM 22 does not know it: PTX after 9.0, sm_107.
+Target known_to_llvm(const Target& target);
+
 /// The layout of every NVPTX module here: shared and local pointers have 32 bits.
 std::string data_layout();
 

@@ -161,6 +161,7 @@ class FormReader {
     if (!parsed) return false;
     if (*parsed == Type::ue8m0 || *parsed == Type::ue4m3)
       return set(form().scale_type, *parsed, word);
+    if (form().scale_type != Type::none) return false;  // the type of the scales is the last one
     if (out_.types == static_cast<int>(types_.size())) {
       out_.repeated.push_back(word);
       return true;

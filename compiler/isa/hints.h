@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/isa/hints.h - for messages: what an instruction requires, and how to write it for a
+// compiler/isa/hints.h - what an instruction requires, and for messages how to write it for a
 // target.
 #pragma once
 
@@ -16,6 +16,9 @@ std::string word_hint(Opcode opcode, std::string_view word);
 /// What the target lacks: "requires sm_90a (and no other target) and PTX 8.0, the target is sm_90
 /// and PTX 7.8".
 std::string lacking(const Since& since, const Target& target);
+
+/// The first PTX version that has the spelling, on any target; 0.0 if no signature matches.
+Version first_version(const Spelling& spelling);
 
 /// The targets: "sm_80", "sm_50 to sm_62", "sm_90a (and no other target)".
 std::string targets_text(const Since& since);

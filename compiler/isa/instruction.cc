@@ -445,9 +445,11 @@ std::string targets_text(const Since& since) {
   constexpr std::string_view reaches[] = {"", " (targets with suffix a or f only)",
                                           " (targets with suffix a only)",
                                           " (and no other target)"};
-  const bool several = since.last_sm > first.sm;
-  return fmt::format("{}{}{}", first.text(), several ? fmt::format(" to sm_{}", since.last_sm) : "",
-                     reaches[static_cast<int>(since.reach)]);
+  std::string more;
+  for (const int each : since.only)
+    if (each > since.only[0]) more += fmt::format(" and sm_{}", each);
+  if (since.last_sm > first.sm) more = fmt::format(" to sm_{}", since.last_sm);
+  return fmt::format("{}{}{}", first.text(), more, reaches[static_cast<int>(since.reach)]);
 }
 
 std::string lacking(const Since& since, const Target& target) {

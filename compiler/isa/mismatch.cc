@@ -139,6 +139,11 @@ TypeSet known_types(Opcode opcode) {
   return out;
 }
 
+// Four bytes in a register, which few mean.
+bool holds_bytes(const TypeInfo& type) {
+  return type.type == Type::u8x4 || type.type == Type::s8x4;
+}
+
 // What a word such as .u128 is meant as: types of its kind, of the most similar sizes.
 Words types_of_kind(std::string_view word, const TypeSet& types) {
   int size = 0;
@@ -146,7 +151,8 @@ Words types_of_kind(std::string_view word, const TypeSet& types) {
   if (word.size() < 3 || error != std::errc() || end != word.data() + word.size()) return {};
   std::vector<TypeInfo> found;
   for (const TypeInfo& each : type_table)
-    if (each.type != Type::none && types.has(each.type) && each.name[0] == word[1])
+    if (each.type != Type::none && types.has(each.type) && each.name[0] == word[1] &&
+        !each.name.starts_with("ue") && !holds_bytes(each))
       found.push_back(each);
   std::ranges::stable_sort(found, {},
                            [&](const TypeInfo& each) { return std::abs(each.bits - size); });
@@ -203,6 +209,7 @@ std::string_view kind(const TypeInfo& type) {
 // Whether a reader may have meant `type`: it has the kind of the one that he wrote, or its size and
 // no kind.
 bool alike(const TypeInfo& written, const TypeInfo& type) {
+  if (holds_bytes(written) != holds_bytes(type)) return false;
   return kind(type) == kind(written) || (kind(type) == "b" && type.bits == written.bits);
 }
 

@@ -65,8 +65,8 @@ bool are_digits(std::string_view text, std::size_t least, std::size_t most, int 
 std::string syntax(const OperandRow& row, const std::string& called) {
   std::string out = called;
   if (row.accepts & an_address && !(row.accepts & a_register))
-    out = fmt::format("[{}{}{}]", called, row.sampled ? "{, sampler}" : "",
-                      row.coordinates == texels ? ", c" : "");
+    out = fmt::format("[{}{}{}{}]", called, row.remote ? ", .." : "",
+                      row.sampled ? "{, sampler}" : "", row.coordinates == texels ? ", c" : "");
   if (row.accepts & a_vector && row.elements > 0)
     out = fmt::format("{{{} x {}}}", row.elements, called);
   if (row.accepts & a_pair && row.accepts & a_vector) out += "{|p}";

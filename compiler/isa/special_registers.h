@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/isa/special_registers.h - the predefined registers (PTX ISA 10, "Special Registers").
+// compiler/isa/special_registers.h - the predefined registers (PTX ISA 9.0, 10, "Special
+// Registers").
 #pragma once
 
 #include <cstdint>
@@ -66,6 +67,10 @@ enum class SpecialRegister : std::uint8_t {
   aggr_smem_size,
   dynamic_smem_size,
   current_graph_exec,
+  perctamemoryoffset,
+  perctamemorysize,
+  locality_domain_id,
+  locality_domain_supplemental_sm,
   warp_sz,
   envreg,
   pm = envreg + 32,
@@ -79,8 +84,9 @@ struct SpecialRegisterRow {
   bool vector = false;    // read as .x, .y, .z
   bool varies = false;    // may change while a warp runs
   Since since = {{1, 0}, 10};
-  std::uint8_t count = 0;        // numbered registers: %envreg0 to %envreg31
-  std::string_view suffix = {};  // after the number: %pm0_64
+  std::uint8_t count = 0;           // numbered registers: %envreg0 to %envreg31
+  std::string_view suffix = {};     // after the number: %pm0_64
+  std::string_view directive = {};  // a kernel that reads it must have
 };
 
 inline constexpr Since clusters{{7, 8}, 90}, lane_mask{{2, 0}, 20}, timers{{3, 1}, 30},
@@ -125,6 +131,10 @@ inline constexpr SpecialRegisterRow special_registers[] = {
     {.name = "%aggr_smem_size", .first = SpecialRegister::aggr_smem_size, .type = u32, .since = {{8, 1}, 90}},
     {.name = "%dynamic_smem_size", .first = SpecialRegister::dynamic_smem_size, .type = u32, .since = smem_sizes},
     {.name = "%current_graph_exec", .first = SpecialRegister::current_graph_exec, .type = u64, .since = {{8, 0}, 50}},
+    {.name = "%perctamemoryoffset", .first = SpecialRegister::perctamemoryoffset, .type = u64, .since = {{9, 4}, 80}, .directive = ".minperctamemory"},
+    {.name = "%perctamemorysize", .first = SpecialRegister::perctamemorysize, .type = u32, .since = {{9, 4}, 80}, .directive = ".minperctamemory"},
+    {.name = "%locality_domain_id", .first = SpecialRegister::locality_domain_id, .type = u32, .since = {{9, 5}, 100}},
+    {.name = "%locality_domain_supplemental_sm", .first = SpecialRegister::locality_domain_supplemental_sm, .type = u32, .since = {{9, 5}, 100}},
     {.name = "WARP_SZ", .first = SpecialRegister::warp_sz, .type = u32},
     {.name = "%envreg", .first = SpecialRegister::envreg, .type = u32, .count = 32},
     {.name = "%pm", .first = SpecialRegister::pm, .type = u32, .varies = true, .count = 8},

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "compiler/isa/hints.h"
 #include "compiler/isa/matching.h"
 
 namespace tartan::TARTAN_ABI::isa {
@@ -161,6 +162,16 @@ std::vector<Since> requirements(const Signature& signature, const Spelling& spel
   for (const Need& need : signature.needs)
     if (applies(need, spelling)) out.push_back(need.since);
   return out;
+}
+
+Version first_version(const Spelling& spelling) {
+  std::optional<Version> out;
+  for (const Signature* each : spelling.signatures) {
+    Version needed;
+    for (const Since& since : requirements(*each, spelling)) needed = std::max(needed, since.ptx);
+    out = std::min(out.value_or(needed), needed);
+  }
+  return out.value_or(Version{});
 }
 
 const Since* missing(const Signature& signature, const Spelling& spelling, const Target& target) {

@@ -17,6 +17,7 @@ inline constexpr MatrixMove matrix_moves[] = {
     {.opcode = Opcode::ldmatrix, .shape = {16, 16}, .format = Type::b8, .from = Type::none, .counts = 1 + 2, .trans = Trans::Always, .registers = 2, .since = {{8, 6}, 100, Reach::Family}},
     {.opcode = Opcode::ldmatrix, .shape = {16, 16}, .format = Type::b8x16, .from = {Type::b6x16_p32, Type::b4x16_p64}, .counts = 1 + 2, .trans = Trans::Always, .registers = 2, .since = {{8, 6}, 100, Reach::Family}},
     {.opcode = Opcode::ldmatrix, .shape = {8, 16}, .format = Type::b8x16, .from = {Type::b6x16_p32, Type::b4x16_p64}, .counts = 1 + 2 + 4, .trans = Trans::Never, .registers = 1, .since = {{8, 6}, 100, Reach::Family}},
+    {.opcode = Opcode::ldmatrix, .shape = {8, 16}, .format = Type::s8, .from = Type::s4, .counts = 1 + 2 + 4, .trans = Trans::Never, .registers = 1, .since = {{9, 4}, 90, Reach::Family}},
     {.opcode = Opcode::stmatrix, .shape = {8, 8}, .format = b16, .from = Type::none, .counts = 1 + 2 + 4, .trans = Trans::Optional, .registers = 1, .since = {{7, 8}, 90}},
     {.opcode = Opcode::stmatrix, .shape = {16, 8}, .format = Type::b8, .from = Type::none, .counts = 1 + 2 + 4, .trans = Trans::Always, .registers = 1, .since = {{8, 6}, 100, Reach::Family}},
     {.opcode = Opcode::movmatrix, .shape = {8, 8}, .format = b16, .from = Type::none, .counts = 0, .trans = Trans::Always, .registers = 1, .since = {{7, 8}, 75}},
@@ -100,6 +101,7 @@ inline constexpr Mma mmas[] = {
     {.shape = {16, 8, 64}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = plain, .kind = Kind::mxf4, .scale_vec = 2, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::Family}},
     {.shape = {16, 8, 64}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 2, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::Family}},
     {.shape = {16, 8, 64}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 4, .scale_type = Type::ue4m3, .since = {{8, 7}, 120, Reach::Family}},
+    {.shape = {16, 8, 64}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 4, .scale_type = Type::ue8m0, .since = {{9, 1}, 120, Reach::Family}},
     // sparse A
     {.shape = {16, 8, 16}, .d = f16, .a = f16,  .b = f16,  .c = f16, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
     {.shape = {16, 8, 32}, .d = f16, .a = f16,  .b = f16,  .c = f16, .options = plain, .since = {{8, 5}, 80}, .sparse = true, .plain_sp = {7, 1}},
@@ -123,6 +125,7 @@ inline constexpr Mma mmas[] = {
     {.shape = {16, 8, 128}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = plain, .kind = Kind::mxf4, .scale_vec = 2, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::ArchOnly}, .sparse = true},
     {.shape = {16, 8, 128}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 2, .scale_type = Type::ue8m0, .since = {{8, 7}, 120, Reach::ArchOnly}, .sparse = true},
     {.shape = {16, 8, 128}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 4, .scale_type = Type::ue4m3, .since = {{8, 7}, 120, Reach::ArchOnly}, .sparse = true},
+    {.shape = {16, 8, 128}, .d = f32, .a = Type::e2m1, .b = Type::e2m1, .c = f32, .options = needs_vec, .kind = Kind::mxf4nvf4, .scale_vec = 4, .scale_type = Type::ue8m0, .since = {{9, 1}, 120, Reach::ArchOnly}, .sparse = true},
 };
 // clang-format on
 

@@ -36,6 +36,7 @@ class DeclarationParser : public OperandParser {
   std::optional<Token> take_name(std::string_view what);
 
   std::optional<std::uint32_t> location();        // .loc
+  std::uint32_t intermediate_location();          // .loc_intermediate
   std::uint32_t file();                           // .file 1 "name", time, size
   std::uint32_t section();                        // .section name { ... }
   std::uint32_t function_directive(bool kernel);  // .maxntid 1, 2, 3 before a body

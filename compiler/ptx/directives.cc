@@ -19,8 +19,9 @@ constexpr std::string_view module_words[] = {
     ".extern",  ".weak",   ".visible",      ".common", ".section", ".file",   ".alias", ".pragma"};
 constexpr auto module_items = std::span(module_words).subspan(3);  // what may follow the header
 constexpr std::string_view function_words[] = {
-    ".reg",    ".local", ".shared",        ".param",       ".global",        ".const",
-    ".pragma", ".alias", ".branchtargets", ".calltargets", ".callprototype", ".loc"};
+    ".reg",           ".local",  ".shared",          ".param",         ".global",
+    ".const",         ".pragma", ".alias",           ".branchtargets", ".calltargets",
+    ".callprototype", ".loc",    ".loc_intermediate"};
 
 }  // namespace
 
@@ -54,6 +55,19 @@ std::optional<std::uint32_t> DeclarationParser::location() {
   at.text = source_.text().substr(at.offset, behind_ - at.offset);
   module_.locations.push_back(at);
   return static_cast<std::uint32_t>(module_.locations.size() - 1);
+}
+
+// .loc_intermediate file line column: of a text between the source and PTX
+std::uint32_t DeclarationParser::intermediate_location() {
+  Directive out{.name = token_.text, .offset = token_.offset};
+  advance();
+  for (int i = 0; i < 3; ++i)
+    if (!take_integer("a file, line and column number")) {
+      recover_line();
+      break;
+    }
+  out.text = source_.text().substr(out.offset, behind_ - out.offset);
+  return keep_directive(out);
 }
 
 // , function_name label+n, inlined_at file line column
@@ -162,11 +176,14 @@ std::uint32_t DeclarationParser::function_directive(bool kernel) {
   if (kernel && at_word(".pragma")) return ended_directive();
   advance();
   const Scratch scratch(*this);
-  while (token_.kind == TokenKind::Number) {
+  const bool names = out.name == ".language";
+  while (token_.kind == TokenKind::Number || (names && token_.kind == TokenKind::String)) {
     const Token number = token_;
-    const auto value = take_integer("a number");
+    const bool name = number.kind == TokenKind::String;
+    const auto value = name ? std::optional<std::uint64_t>(0) : take_integer("a number");
     if (!value) break;
-    scratch.push({.kind = OperandKind::Integer,
+    if (name) advance();
+    scratch.push({.kind = name ? OperandKind::String : OperandKind::Integer,
                   .offset = number.offset,
                   .value = *value,
                   .text = number.text});

@@ -68,6 +68,14 @@ std::size_t line_marker(std::string_view text, std::size_t at) {
   return at < text.size() && text[at] == '\n' ? at + 1 - begin : 0;
 }
 
+// Whether a word goes on at the colon of a ratio, as in .sp::2:4.
+bool in_ratio(std::string_view text, std::size_t at) {
+  if (text[at] != ':' || at + 1 >= text.size() || class_of(text[at + 1]) != kDigit) return false;
+  std::size_t first = at;
+  while (first > 0 && class_of(text[first - 1]) == kDigit) --first;
+  return first < at && first >= 2 && text[first - 1] == ':' && text[first - 2] == ':';
+}
+
 }  // namespace
 
 std::uint32_t Lexer::line_end() const {
@@ -142,6 +150,7 @@ Token Lexer::next() {
            in_word(text_, end + 2)) {
       end += 2;
       word();
+      if (end < size && in_ratio(text_, end)) ++end, word();
     }
     return take(end == at_ + 1 ? TokenKind::Unknown : TokenKind::Dot, end);
   }
@@ -163,6 +172,7 @@ std::string_view Lexer::extend_opcode(const Token& first) {
     if (c == '.' && in_word(text_, end + 1)) end += 2;
     else if (c == ':' && text_[end + 1] == ':' && end + 2 < size && in_word(text_, end + 2))
       end += 3;
+    else if (in_ratio(text_, end)) end += 2;
     else break;
     while (end < size && in_word(text_, end)) ++end;
   }

@@ -289,6 +289,10 @@ class Parser : public DeclarationParser {
   }
 
   void declaration(std::vector<Statement>& statements) {
+    if (token_.text == ".loc_intermediate") {
+      statements.push_back({StatementKind::Directive, intermediate_location()});
+      return;
+    }
     if (token_.text == ".loc") {
       if (const auto index = location()) statements.push_back({StatementKind::Location, *index});
       return;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Directives: of kernels and functions (.maxntid, .noreturn), .alias, .file, .pragma, and the
-// options of .target (PTX ISA 11).
+// options of .target (PTX ISA 9.0, 11).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <span>
 #include <unordered_set>
 
@@ -40,6 +41,7 @@ constexpr DirectiveRow rows[] = {
     {.name = ".explicitcluster", .since = cluster},
     {.name = ".maxclusterrank", .least = 1, .most = 1, .since = cluster},
     {.name = ".blocksareclusters", .since = {{9, 0}, 90}},
+    {.name = ".minperctamemory", .least = 1, .most = 1, .since = {{9, 4}, 80}},
     {.name = ".noreturn", .kernel = false, .since = {{6, 4}, 30}},
     {.name = ".abi_preserve", .kernel = false, .least = 1, .most = 1, .once = true, .since = abi},
     {.name = ".abi_preserve_control",
@@ -56,6 +58,10 @@ constexpr std::string_view exclusive[][2] = {{".maxntid", ".reqntid"},
 constexpr std::string_view target_options[] = {"debug", "texmode_unified", "texmode_independent",
                                                "map_f64_to_f32"};
 constexpr std::string_view no_return = ".noreturn";
+// Of .language, by number.
+constexpr std::string_view languages[] = {"unknown",       "sass",     "nvsal",         "ptx",
+                                          "nvvm",          "cuda c++", "cuda c++ tile", "tile ir",
+                                          "python-cutile", "fortran",  "optix"};
 
 enum class PragmaValue : std::uint8_t { None, Any, Integer, Positive };
 
@@ -69,6 +75,7 @@ constexpr PragmaRow pragmas[] = {
     {.name = "nounroll", .in_function = false},
     {.name = "used_bytes_mask", .value = PragmaValue::Integer, .since = {{8, 3}, 50}},
     {.name = "enable_smem_spilling", .value = PragmaValue::Any, .since = {{8, 7}, 75}},
+    {.name = "mma_throughput", .since = {{9, 3}, 10}},
     {.name = "frequency", .value = PragmaValue::Positive, .since = {{9, 0}, 10}},
 };
 
@@ -117,6 +124,7 @@ class DirectiveChecker {
     if (directive.name == ".alias") alias(directive);
     if (directive.name == ".file") file(directive);
     if (directive.name == ".pragma") pragma(directive, where);
+    if (directive.name == ".loc_intermediate") since(directive, directive.name, {{9, 4}, 10});
     if (directive.name == ".branchtargets") since(directive, directive.name, {{6, 0}, 30});
     if (!directive.prototype) return;
     if (!module_.prototypes[*directive.prototype].returns)
@@ -173,6 +181,7 @@ class DirectiveChecker {
       const Directive& each = module_.directives[index];
       const bool again = !seen.insert(each.name).second;
       if (each.name == ".pragma") pragma(each, Where::Function);
+      else if (each.name == ".language") language(each);
       else check(function, each, again);
     }
     for (const auto& [one, other] : exclusive)
@@ -210,6 +219,26 @@ class DirectiveChecker {
     if (again && row->once)
       error(directive.name, fmt::format("{} is repeated: expected it once", row->name));
     since(directive, row->name, row->since);
+  }
+
+  // .language 5, .language "Fortran": what the function was written in.
+  void language(const Directive& directive) {
+    since(directive, directive.name, {{9, 2}, 10});
+    if (directive.count == 0)
+      error(directive.name, fmt::format(".language has no value: expected 0 to {}, or a name",
+                                        std::size(languages) - 1));
+    for (const ptx::Operand& each : module_.operands_of(directive)) {
+      const bool named = each.kind == ptx::OperandKind::String;
+      const std::string_view name = named ? each.text.substr(1, each.text.size() - 2) : "";
+      const auto same = [&](std::string_view other) {
+        return std::ranges::equal(name, other, {}, [](char c) { return std::tolower(c); });
+      };
+      if (named ? std::ranges::any_of(languages, same) : each.value < std::size(languages))
+        continue;
+      error(each.text, fmt::format("unknown language {}: expected 0 to {}, or a name such as "
+                                   "\"CUDA C++\" or \"Fortran\"",
+                                   each.text, std::size(languages) - 1));
+    }
   }
 
   void misplaced(const Function& function, const Directive& directive, const DirectiveRow* row) {

@@ -10,6 +10,7 @@
 
 #include "compiler/isa/hints.h"
 #include "compiler/isa/special_registers.h"
+#include "compiler/ptx/kernel_directives.h"
 #include "compiler/verify/operand_matcher.h"
 #include "compiler/verify/pass.h"
 
@@ -69,8 +70,15 @@ class InstructionChecker {
     if (operand.kind != ptx::OperandKind::Name || names_.of(operand).kind != NameKind::Special)
       return;
     const isa::SpecialRegisterRow* special = isa::find_special_register(base_name(operand.text));
-    if (special && !special->since.has(context_.target))
+    if (!special) return;
+    if (!special->since.has(context_.target))
       unsupported(operand.text, operand.text, special->since);
+    const std::string_view directive = special->directive;
+    if (!directive.empty() && view_.function.entry &&
+        !ptx::find_directive(context_.module, view_.function, directive))
+      context_.report("function-directive"_rule, operand.text,
+                      fmt::format("{} requires {} of the kernel {}", operand.text, directive,
+                                  view_.function.name));
   }
 
   // The signature that matches the operands; of several, one that the target has, or whose version

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/isa/sparse_counts.h"
 #include "compiler/isa/special_registers.h"
 
 namespace tartan::TARTAN_ABI::verify {
@@ -79,6 +80,9 @@ int stated_elements(const OperandRow& row, const Spelling& spelling) {
     case isa::lane_masks: return spelling.has("cta_group::2"_q) ? 8 : 4;
     case isa::texel_offsets:
     case isa::gradients: return texel_dimensions(spelling);
+    case isa::sparse_metadata: return isa::sparse_counts(spelling).metadata;
+    case isa::sparse_values: return isa::sparse_counts(spelling).values;
+    case isa::dense_values: return isa::sparse_counts(spelling).dense;
     default: return row.elements;
   }
 }
@@ -414,15 +418,13 @@ bool OperandMatcher::elements_fit(std::span<const ptx::Operand> elements,
 bool OperandMatcher::address_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   if (wanted.row.spaces & isa::as_image) return image_fits(operand, wanted);
   const auto children = module_.children(operand);
-  if (children.empty() || !base_fits(children[0], wanted)) return false;
+  const AddressParts parts = address_parts(wanted);
+  if (children.size() != parts.size) return false;
   if (!operand.text.empty() && !(wanted.row.unified && is_register(children[0]))) return false;
-  if (wanted.row.coordinates == 0) return children.size() == 1;
-  const int count = tensor_coordinates(wanted);
-  if (children.size() != 2 || children[1].kind != ptx::OperandKind::Vector || operand.value)
-    return false;
-  OperandRow coordinate = isa::vec(count, b32);
-  coordinate.accepts |= isa::an_integer;
-  return fits(children[1], {coordinate, wanted.spelling, Type::s32, count});
+  if (parts.size > 1 && operand.value) return false;
+  for (std::size_t i = 0; i < parts.size; ++i)
+    if (!part_fits(children[i], parts[i], wanted)) return false;
+  return true;
 }
 
 int OperandMatcher::tensor_coordinates(const Wanted& wanted) {

@@ -116,6 +116,21 @@ class OperandMatcher {
   bool independent_samplers() const;
   unsigned images(unsigned spaces) const;
   bool is_register(const ptx::Operand& operand) const;
+  /// What stands between the brackets, in this order.
+  enum class AddressPart : std::uint8_t {
+    Base,
+    Endpoint,     // of a fabric
+    Address,      // there, or in place of the tensor map's
+    Counter,      // of bytes
+    Sizes,        // in place of the tensor map's
+    Strides,      // their low 32 bits
+    HighStrides,  // and the rest, together
+    Coordinates,
+  };
+  using AddressParts = isa::List<AddressPart, 8>;
+  static AddressParts address_parts(const Wanted& wanted);
+  static std::string form_of(const AddressParts& parts);
+  bool part_fits(const ptx::Operand& part, AddressPart kind, const Wanted& wanted) const;
   static int tensor_coordinates(const Wanted& wanted);
   static unsigned wanted_spaces(const Wanted& wanted);
   bool takes_whole(const Wanted& wanted) const;

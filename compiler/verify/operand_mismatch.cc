@@ -177,8 +177,16 @@ OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& oper
 OperandMatcher::Expectation OperandMatcher::address_expectation(const ptx::Operand& operand,
                                                                 const Wanted& want) const {
   const auto parts = module_.children(operand);
-  if (parts.empty() || !base_fits(parts[0], want))
+  const AddressParts wanted = address_parts(want);
+  if (wanted[0] == AddressPart::Base && (parts.empty() || !base_fits(parts[0], want)))
     return base_expectation(parts.empty() ? operand : parts[0], want);
+  if (want.row.remote || wanted.size > 2) {
+    const bool counts = parts.size() == wanted.size;
+    const ptx::Operand* wrong = &operand;
+    for (std::size_t i = 0; counts && i < parts.size() && wrong == &operand; ++i)
+      if (!part_fits(parts[i], wanted[i], want)) wrong = &parts[i];
+    return {&"operand-kind"_rule, fmt::format("an address of the form {}", form_of(wanted)), wrong};
+  }
   if (want.row.coordinates == 0)
     return {&"operand-kind"_rule,
             operand.text.empty() ? "a plain address without coordinates"

@@ -296,13 +296,13 @@ TEST(Frame, EveryTargetIsEmittedAsAsked) {
     FunctionBuilder f("every", target, {}, in_out);
     f.store(f.pointer_param(1), f.load(f.pointer_param(0), u32));
     const std::string ptx = emit(f);
-    EXPECT_NE(ptx.find(".version 9.0\n.target " + row.arch.text() + "\n"), std::string::npos)
+    EXPECT_NE(ptx.find(".version 9.5\n.target " + row.arch.text() + "\n"), std::string::npos)
         << ptx;
     ++emitted;
   }
   EXPECT_GT(emitted, 30);
   for (const Version version :
-       {Version{7, 0}, Version{7, 8}, Version{8, 0}, Version{8, 5}, Version{9, 0}}) {
+       {Version{7, 0}, Version{7, 8}, Version{8, 0}, Version{8, 5}, Version{9, 0}, Version{9, 4}}) {
     FunctionBuilder f("versions", Target({80, 0}, version), {}, in_out);
     EXPECT_NE(emit(f).find(".version " + version.text() + "\n"), std::string::npos);
   }

@@ -106,7 +106,7 @@ TEST(Dsl, RejectsInvalidKernels) {
       text(kernel("k", {.block = 48}, nothing), sm_80),
       "kernel k: block size: expected 32 to 1024 threads in whole warps, found 48 [launch-bounds]");
   EXPECT_EQ(text(kernel("k", {.block = 32}, nothing), Target({90, 'a'}, {7, 0})),
-            "target sm_90a requires PTX 8.0 to 9.0, found 7.0 [target-version]");
+            "target sm_90a requires PTX 8.0 to 9.5, found 7.0 [target-version]");
   EXPECT_EQ(text(one_warp([](Builder& k) { k.shared("big", f32, row_major(256, 256)); }), sm_80),
             "kernel test uses 262144 bytes of shared memory: a thread block of sm_80 has at most "
             "166912 [shared-size]");

@@ -191,8 +191,8 @@ TEST(DslElement, EveryProductFromPackedElements) {
     ASSERT_TRUE(compiled) << compiled.diags().text();
     EXPECT_EQ(run(device, *compiled, a, b, c), naive(product, a, b, c));
   }
-  EXPECT_EQ(products, 548);
-  EXPECT_EQ(scaled, 108);
+  EXPECT_EQ(products, 550);
+  EXPECT_EQ(scaled, 110);
 }
 
 // ---- Diagnostics for wrong fragments.

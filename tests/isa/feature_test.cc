@@ -65,12 +65,15 @@ TEST(Advice, HasItsArchitectures) {
       if (row.current && advised(which, row.arch)) out += row.arch.text() + " ";
     return out;
   };
-  EXPECT_EQ(of(Advice::multicast), "sm_90a sm_100a sm_100f sm_103a sm_103f sm_110a sm_110f ");
+  EXPECT_EQ(of(Advice::multicast),
+            "sm_90a sm_100a sm_100f sm_103a sm_103f sm_107a sm_107f sm_110a sm_110f ");
   EXPECT_EQ(of(Advice::register_moves), "sm_90a ");
   EXPECT_EQ(of(Advice::gpc_order), "sm_90 sm_90a ");
   EXPECT_EQ(of(Advice::split_clusters), "sm_90 sm_90a ");
   EXPECT_EQ(of(Advice::fp8_by_wgmma_only),
-            "sm_90 sm_90a sm_100 sm_100a sm_100f sm_103 sm_103a sm_103f sm_110 sm_110a sm_110f ");
+            "sm_90 sm_90a sm_100 sm_100a sm_100f sm_103 sm_103a sm_103f sm_107 sm_107a sm_107f "
+            "sm_110 sm_110a "
+            "sm_110f ");
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ std::string current_targets(const Since& since) {
 
 TEST(Isa, TableMatchesTheRecording) {
   Recorded recorded = read_recorded();
-  ASSERT_EQ(recorded.forms.size(), 1542u + 2148u);
+  ASSERT_EQ(recorded.forms.size(), 1553u + 2148u);
   std::size_t compared = 0;
   for (const auto& list : {forms(), wgmma_forms()})
     for (const Form& form : list) {
@@ -66,7 +66,7 @@ TEST(Isa, TableMatchesTheRecording) {
       recorded.forms.erase(found);
       ++compared;
     }
-  EXPECT_EQ(compared, 3690u);
+  EXPECT_EQ(compared, 3701u);
   EXPECT_TRUE(recorded.forms.empty()) << "missing: " << recorded.forms.begin()->first;
 }
 
@@ -105,6 +105,10 @@ TEST(Isa, TargetNames) {
   EXPECT_TRUE((Since{{8, 7}, 120, Reach::Family}.has(Arch{121, 'f'})));
   EXPECT_FALSE((Since{{8, 7}, 120, Reach::Family}.has(Arch{121, 0})));
   EXPECT_FALSE((Since{{8, 0}, 90, Reach::ExactArch}.has(Arch{100, 'a'})));
+  const Since some{.ptx = {9, 4}, .sm = 100, .reach = Reach::ArchOnly, .only = {100, 103}};
+  for (const Arch arch : {Arch{100, 'a'}, Arch{103, 'a'}}) EXPECT_TRUE(some.has(arch));
+  for (const Arch arch : {Arch{100, 'f'}, Arch{101, 'a'}, Arch{107, 'a'}})
+    EXPECT_FALSE(some.has(arch)) << arch.text();
 }
 
 // Versions that the assembler accepts.
@@ -117,17 +121,17 @@ TEST(Isa, Versions) {
   EXPECT_EQ(all,
             "1.0 1.1 1.2 1.3 1.4 1.5 2.0 2.1 2.2 2.3 3.0 3.1 3.2 4.0 4.1 4.2 4.3 5.0 5.1 6.0 6.1 "
             "6.2 6.3 6.4 6.5 7.0 7.1 7.2 7.3 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 "
-            "8.8 9.0 ");
-  for (const char* text : {"0.9", "5.5", "7.9", "8.9", "9.1", "99.9"})
+            "8.8 9.0 9.1 9.2 9.3 9.4 9.5 ");
+  for (const char* text : {"0.9", "5.5", "7.9", "8.9", "9.6", "99.9"})
     EXPECT_FALSE(Version::parse(text)->exists()) << text;
   EXPECT_EQ(nearest_version({7, 9}).text(), "7.8");
-  EXPECT_EQ(nearest_version({99, 9}).text(), "9.0");
+  EXPECT_EQ(nearest_version({99, 9}).text(), "9.5");
   EXPECT_EQ(target_hint("compute_90a"), "; the nearest is sm_90a");
   EXPECT_EQ(target_hint("90"), "; the nearest is sm_90");
   EXPECT_EQ(target_hint("sm_9O"), "; the nearest is sm_90");
   EXPECT_EQ(target_hint("H100"), "; the GPU H100 has sm_90a");
   EXPECT_EQ(target_hint("sm_91a"), "; the nearest is sm_90a");
-  EXPECT_NE(target_hint("sm_107a").find("has this number"), std::string::npos);
+  EXPECT_NE(target_hint("sm_97a").find("has this number"), std::string::npos);
   EXPECT_EQ(target_hint("foo"), ": expected a name such as sm_90a");
 }
 
@@ -141,8 +145,8 @@ TEST(Isa, NearestFormIsLegal) {
   EXPECT_EQ(oldest(find(wanted)->since).text(), "sm_80");
 }
 
-// PTX ISA 9.7.14.5.8, "Matrix fragments for mma.m16n8k16 with floating point type", formulas copied
-// by hand.
+// PTX ISA 9.0, 9.7.14.5.8, "Matrix fragments for mma.m16n8k16 with floating point type", formulas
+// copied by hand.
 TEST(Isa, MapOfM16n8k16MatchesTheManual) {
   const Form form = parse_form("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").form;
   for (int lane = 0; lane < 32; ++lane) {

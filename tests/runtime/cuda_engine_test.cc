@@ -397,6 +397,8 @@ TEST(CudaDriver, NewestPtx) {
   EXPECT_EQ(cuda::newest_ptx(11080), (Version{7, 8}));
   EXPECT_EQ(cuda::newest_ptx(12060), (Version{8, 5}));
   EXPECT_EQ(cuda::newest_ptx(12090), (Version{8, 8}));
+  EXPECT_EQ(cuda::newest_ptx(13000), (Version{9, 0}));
+  EXPECT_EQ(cuda::newest_ptx(13030), (Version{9, 3}));
   EXPECT_EQ(cuda::newest_ptx(99000), newest_version);
 }
 

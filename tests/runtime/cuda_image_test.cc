@@ -189,7 +189,7 @@ TEST_F(CudaImage, ResourcesAndOccupancy) {
 
 TEST_F(CudaImage, AssemblerIsNamed) {
   EXPECT_EQ(device->assembler().find("sm_90, CUDA 13.0"), 0u) << device->assembler();
-  EXPECT_EQ(device->newest_ptx(), newest_version);
+  EXPECT_EQ(device->newest_ptx(), (Version{9, 0})) << "what CUDA 13.0 takes";
 }
 
 TEST(EmulatorImage, EmulatorHasNoAssembler) {

@@ -42,7 +42,7 @@ TEST(CheckCommand, InvalidArguments) {
   refuses("check - - < /dev/null", "'-' given twice");
   refuses("check --target compute_90a x", "the nearest is sm_90a");
   refuses("check --target sm_90x x", "the nearest are sm_90 and sm_90a");
-  refuses("check --ptx 99.9 x", "--ptx 99.9: unknown PTX version; the nearest is 9.0");
+  refuses("check --ptx 99.9 x", "--ptx 99.9: unknown PTX version; the nearest is 9.5");
   refuses("check --ptx 7.9 x", "the nearest is 7.8");
   refuses("check --max-errors -1 x", "--max-errors -1: expected a whole number from 0 to ");
   refuses("run --max-steps 0 x", "--max-steps 0: expected a whole number from 1 to ");

@@ -111,7 +111,7 @@ TEST(Docs, InstructionsHaveEveryForm) {
     const Words rows = lines_of(run(words).out);
     listed.insert(rows.begin() + 1, rows.end());
   }
-  EXPECT_EQ(listed.size(), 1542u + 2148u);
+  EXPECT_EQ(listed.size(), 1553u + 2148u);
   EXPECT_EQ(written.size(), listed.size());
   std::vector<std::string> missing, extra;
   std::ranges::set_difference(listed, written, std::back_inserter(missing));
@@ -126,8 +126,8 @@ TEST(Docs, IsaFiltersByFamilyAndTarget) {
   const auto rows = [](const std::string& words) {
     return lines_of(run("isa " + words).out).size() - 1;
   };
-  EXPECT_EQ(rows("ldmatrix --csv"), 54u);
-  EXPECT_EQ(rows("mma.sp.block_scale --csv --target sm_121a"), 54u);
+  EXPECT_EQ(rows("ldmatrix --csv"), 63u);
+  EXPECT_EQ(rows("mma.sp.block_scale --csv --target sm_121a"), 55u);
   EXPECT_EQ(rows("mma.sp.block_scale --csv --target sm_121f"), 50u);
   EXPECT_EQ(rows("mma.block_scale --csv --target sm_90a"), 0u);
   EXPECT_EQ(rows("wgmma --csv --target sm_90"), 0u);
@@ -154,9 +154,10 @@ TEST(Docs, IsaInvalidArguments) {
 TEST(Docs, IsaShowsTheEffectsOfAnInstruction) {
   const std::string text = run("isa cp.async.bulk").out;
   for (const std::string_view line :
-       {"cp.async.bulk: 4 forms\n",
-        "\ncp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}{.cp_mask} [dst], [src], "
-        "size{, policy}{, byte_mask}\n  since      PTX 8.0, sm_90 on\n"
+       {"cp.async.bulk: 10 forms\n",
+        "\ncp.async.bulk.global.shared::cta.bulk_group{.weak}{.L2::cache_hint}{.cp_mask} [dst], "
+        "[src], size{, policy}{, byte_mask}\n  since      PTX 8.0, sm_90 on\n"
+        "             .weak: PTX 9.3, sm_90 on\n"
         "             .cp_mask: PTX 8.6, sm_100 on\n",
         "\n  dst        address; in .shared; written\n",
         "\n  size       register or integer; .u32; 0 to 1048560; a multiple of 16\n",
@@ -169,7 +170,7 @@ TEST(Docs, IsaShowsTheEffectsOfAnInstruction) {
   const json all = json::parse(run("isa cp.async.bulk --json").out);
   EXPECT_EQ(all["opcode"], "cp.async.bulk");
   EXPECT_EQ(all["control"], "falls_through");
-  ASSERT_EQ(all["forms"].size(), 4u);
+  ASSERT_EQ(all["forms"].size(), 10u);
   const json& effect = all["forms"][0]["memory"][0];
   EXPECT_EQ(effect["access"], "write");
   EXPECT_EQ(effect["operand"], "dst");
@@ -185,7 +186,7 @@ TEST(Docs, IsaShowsFormsOfEveryInstruction) {
   EXPECT_EQ(run("isa cp.async.bulk --target sm_80").out, "cp.async.bulk: 0 forms\n");
   const Words all = lines_of(run("isa --opcodes").out);
   EXPECT_EQ(all.back(), std::to_string(all.size() - 1) + " instructions");
-  EXPECT_GT(all.size(), 190u);
+  EXPECT_GT(all.size(), 213u);
   const auto ends = [&](std::string_view name, std::string_view with) {
     return std::ranges::any_of(all, [&](const std::string& line) {
       return line.starts_with(std::string(name) + ' ') && line.ends_with(with);

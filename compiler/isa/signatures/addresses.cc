@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses and caches (PTX ISA 9.7.9.14 to 9.7.9.24): conversions between state spaces and blocks
-// of a cluster, prefetches, cache policies.
+// Addresses and caches (PTX ISA 9.0, 9.7.9.14 to 9.7.9.24): conversions between state spaces and
+// blocks of a cluster, prefetches, cache policies.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -63,6 +63,7 @@ constexpr Signature rows[] = {
 
     {.opcode = Opcode::prefetch, .one = {"L1 L2"}, .any = {"global local"}, .operands = {whole(addr())}, .since = {{2, 0}, 20}},
     {.opcode = Opcode::prefetch, .one = {"L2::evict_last L2::evict_normal"}, .flags = "global", .operands = {whole(addr())}, .since = {{7, 4}, 80}},
+    {.opcode = Opcode::prefetch, .one = {"L1::32B", "valid_addr"}, .flags = "global", .operands = {whole(addr())}, .since = {{9, 4}, 90}},
     {.opcode = Opcode::prefetch, .one = {"tensormap"}, .any = {"const param"}, .operands = {addr()}, .since = {{8, 0}, 90}},
     {.opcode = Opcode::prefetchu, .one = {"L1"}, .operands = {whole(addr(in_global))}, .since = {{2, 0}, 20}},
     {.opcode = Opcode::applypriority, .one = {"L2::evict_normal"}, .flags = "global", .operands = {whole(addr()), line()}, .since = {{7, 4}, 80}},

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic whose names integers and floating point share (PTX ISA 9.7.1 to 9.7.5).
+// Arithmetic whose names integers and floating point share (PTX ISA 9.0, 9.7.1 to 9.7.5).
 #include "compiler/isa/signatures/families.h"
 
 namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 constexpr TypeSet packed_16{Type::u16x2, Type::s16x2};
+constexpr TypeSet packed_8{Type::u8x4, Type::s8x4};
 constexpr TypeSet half{Type::f16, Type::f16x2};
 constexpr TypeSet brain{Type::bf16, Type::bf16x2};
 constexpr OperandType wide(0, 1);
@@ -13,6 +14,14 @@ constexpr Since sm_20{{1, 4}, 20};
 constexpr Need cc_64{{}, ints_64, {{4, 3}, 20}};
 constexpr Since halves{{4, 2}, 53};
 constexpr Since pairs{{8, 6}, 100};
+// Four bytes in a register.
+constexpr Since bytes{.ptx = {9, 2}, .sm = 107, .reach = Reach::Family, .only = {107, 120, 121}};
+// Four floats of eight bits, whose sources may have fewer.
+constexpr Since fp8{.ptx = {9, 4}, .sm = 100, .reach = Reach::ArchOnly, .only = {100, 103}};
+constexpr TypeSet fp8_results{Type::e4m3x4, Type::e5m2x4};
+constexpr TypeSet fp8_sources{Type::e4m3x4, Type::e5m2x4,   Type::e3m2x4, Type::e2m3x4,
+                              Type::e2m1x4, Type::e2m1p4x4, Type::ue8m0x4};
+constexpr OperandRow fp8_a = reg(OperandType(1)), fp8_b = reg(OperandType(2));
 
 // clang-format off
 constexpr Signature rows[] = {
@@ -38,6 +47,14 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::sub, .types = {brain}, .any = {"rn"}, .operands = {dst(), reg(), reg()}, .since = {{7, 8}, 90}},
     {.opcode = Opcode::sub, .types = {f32, f16}, .any = {"rn rz rm rp"}, .flags = "sat", .operands = {dst(), reg(OperandType(1)), src()}, .since = pairs},
     {.opcode = Opcode::sub, .types = {f32, bf16}, .any = {"rn rz rm rp"}, .flags = "sat", .operands = {dst(), src(Type::u16), src()}, .since = pairs},
+    {.opcode = Opcode::add, .types = {packed_8}, .flags = "sat", .operands = {dst(), reg(), reg()}, .since = bytes},
+    {.opcode = Opcode::add, .types = {{Type::u16x2, Type::s16x2}}, .one = {"sat"}, .operands = {dst(), reg(), reg()}, .since = bytes},
+    {.opcode = Opcode::add, .types = {Type::u32}, .one = {"sat"}, .operands = {dst(), src(), src()}, .since = bytes},
+    {.opcode = Opcode::sub, .types = {packed_8}, .flags = "sat", .operands = {dst(), reg(), reg()}, .since = bytes},
+    {.opcode = Opcode::add, .types = {fp8_results, fp8_sources}, .flags = "rn satfinite", .operands = {dst(), fp8_a, reg()}, .since = fp8},
+    {.opcode = Opcode::sub, .types = {fp8_results, fp8_sources}, .flags = "rn satfinite", .operands = {dst(), fp8_a, reg()}, .since = fp8},
+    {.opcode = Opcode::mul, .types = {fp8_results, fp8_sources, fp8_sources}, .flags = "rn satfinite", .operands = {dst(), fp8_a, fp8_b}, .since = fp8},
+    {.opcode = Opcode::fma, .types = {fp8_results, fp8_sources, fp8_sources}, .flags = "rn satfinite", .operands = {dst(), fp8_a, fp8_b, reg()}, .since = fp8},
     {.opcode = Opcode::addc, .types = {ints}, .operands = {dst(), src(), src()}},
     {.opcode = Opcode::addc, .types = {ints_32_64}, .one = {"cc"}, .operands = {dst(), src(), src()}, .needs = {cc_64}},
     {.opcode = Opcode::subc, .types = {ints}, .operands = {dst(), src(), src()}},
@@ -100,6 +117,11 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::max, .types = {half}, .one = {"xorsign", "abs"}, .flags = "ftz NaN", .operands = {dst(), reg(), reg()}, .since = {{7, 2}, 86}},
     {.opcode = Opcode::max, .types = {brain}, .flags = "NaN", .operands = {dst(), reg(), reg()}, .since = {{7, 0}, 80}},
     {.opcode = Opcode::max, .types = {brain}, .one = {"xorsign", "abs"}, .flags = "NaN", .operands = {dst(), reg(), reg()}, .since = {{7, 2}, 86}},
+    {.opcode = Opcode::min, .types = {packed_8}, .operands = {dst(), reg(), reg()}, .since = bytes},
+    {.opcode = Opcode::min, .types = {Type::s8x4}, .one = {"relu"}, .operands = {dst(), reg(), reg()}, .since = bytes},
+    {.opcode = Opcode::max, .types = {packed_8}, .operands = {dst(), reg(), reg()}, .since = bytes},
+    {.opcode = Opcode::max, .types = {Type::s8x4}, .one = {"relu"}, .operands = {dst(), reg(), reg()}, .since = bytes},
+    {.opcode = Opcode::neg, .types = {Type::s8x4}, .operands = {dst(), reg()}, .since = bytes},
     // abs, neg
     {.opcode = Opcode::abs, .types = {TypeSet{Type::s16, Type::s32, Type::s64}}, .operands = {dst(), src()}},
     {.opcode = Opcode::abs, .types = {f32}, .flags = "ftz", .operands = {dst(), src()}},

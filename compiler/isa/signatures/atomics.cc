@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations on memory (PTX ISA 9.7.13.11 to 9.7.13.14): atom, red.
+// Atomic operations on memory (PTX ISA 9.0, 9.7.13.11 to 9.7.13.14): atom, red.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -55,7 +55,10 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::atom, .types = {Type::bf16}, .one = {"add min max", "noftz", "v2 v4 v8"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {kept_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {Type::f16x2}, .one = {"add min max", "noftz", "v2 v4"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {Type::bf16x2}, .one = {"add min max", "noftz", "v2 v4"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {kept_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {{Type::f32}}, .one = {"add", "noftz"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old(), in(), src(), cache_policy()}, .since = {{9, 4}, 90}, .memory = {atomic}},
+    {.opcode = Opcode::atom, .types = {{Type::f32}}, .one = {"add", "noftz", "v2 v4"}, .any = {orders, scopes}, .flags = "global L2::cache_hint", .operands = {old_vector(), in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{9, 4}, 90}, .memory = {atomic}},
     // In shared memory.
+    {.opcode = Opcode::atom, .types = {{Type::f32}}, .one = {"add", "noftz", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{9, 4}, 90}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {{Type::b32, Type::b64}}, .one = {"and or xor", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {added}, .one = {"add", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta, doubles}, .memory = {atomic}},
     {.opcode = Opcode::atom, .types = {f16_types}, .one = {"add", "noftz", shared}, .any = {orders, scopes}, .operands = {old(), in(), src()}, .since = {{1, 2}, 12}, .needs = {needs_memory_model, scoped, needs_cluster, needs_shared_cta, packed_halves, halves}, .memory = {atomic}},
@@ -71,6 +74,9 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::red, .types = {half_types}, .one = {"add", "noftz"}, .any = {red_orders, scopes}, .flags = "global L2::cache_hint", .operands = {in(), src(), cache_policy()}, .since = {{1, 2}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint, packed_halves, halves, brain_halves}, .memory = {reduction}},
     {.opcode = Opcode::red, .types = {Type::u32}, .one = {"inc dec"}, .any = {red_orders, scopes}, .flags = "global L2::cache_hint", .operands = {in(), src(), cache_policy()}, .since = {{1, 2}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint}, .memory = {reduction}},
     {.opcode = Opcode::red, .types = {compared}, .one = {"min max"}, .any = {red_orders, scopes}, .flags = "global L2::cache_hint", .operands = {in(), src(), cache_policy()}, .since = {{1, 2}, 11}, .needs = {needs_memory_model, scoped, needs_cluster, needs_cache_hint}, .memory = {reduction}},
+    {.opcode = Opcode::red, .types = {{Type::f32}}, .one = {"add", "noftz"}, .any = {red_orders, scopes}, .flags = "global L2::cache_hint", .operands = {in(), src(), cache_policy()}, .since = {{9, 4}, 90}, .memory = {reduction}},
+    {.opcode = Opcode::red, .types = {{Type::f32}}, .one = {"add", "noftz", "v2 v4"}, .any = {red_orders, scopes}, .flags = "global L2::cache_hint", .operands = {in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{9, 4}, 90}, .memory = {reduction}},
+    {.opcode = Opcode::red, .types = {{Type::f32}}, .one = {"add", "noftz", shared}, .any = {red_orders, scopes}, .operands = {in(), src()}, .since = {{9, 4}, 90}, .memory = {reduction}},
     {.opcode = Opcode::red, .types = {{Type::f32}}, .one = {"add", "v2 v4"}, .any = {red_orders, scopes}, .flags = "global L2::cache_hint", .operands = {in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {reduction}},
     {.opcode = Opcode::red, .types = {{Type::f16, Type::bf16}}, .one = {"add min max", "noftz", "v2 v4 v8"}, .any = {red_orders, scopes}, .flags = "global L2::cache_hint", .operands = {in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {reduction}},
     {.opcode = Opcode::red, .types = {{Type::f16x2, Type::bf16x2}}, .one = {"add min max", "noftz", "v2 v4"}, .any = {red_orders, scopes}, .flags = "global L2::cache_hint", .operands = {in(), vec(as_written, OperandType(0), "b"), cache_policy()}, .since = {{8, 1}, 90}, .memory = {reduction}},

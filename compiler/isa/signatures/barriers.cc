@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers of blocks, clusters and warpgroups, and fences (PTX ISA 9.7.13.1 to 9.7.13.4, 9.7.13.9,
-// 9.7.15.7).
+// Barriers of blocks, clusters and warpgroups, and fences (PTX ISA 9.0, 9.7.13.1
+// to 9.7.13.4, 9.7.13.9, 9.7.15.7).
 #include <limits>
 
 #include "compiler/isa/signatures/families.h"
@@ -66,12 +66,17 @@ constexpr Signature rows[] = {
 
     {.opcode = Opcode::membar, .one = {"cta gl sys"}, .since = {{1, 4}, 10}},
     {.opcode = Opcode::membar, .one = {"proxy", "alias"}, .since = {{7, 5}, 60}},
-    {.opcode = Opcode::fence, .one = {scopes}, .any = {"sc acq_rel acquire release"}, .since = {{6, 0}, 70}, .needs = {of_cluster}},
+    {.opcode = Opcode::membar, .one = {"proxy", "async"}, .since = {{8, 0}, 90}},
+    {.opcode = Opcode::fence, .one = {scopes}, .any = {"sc acq_rel acquire release"}, .since = {{6, 0}, 70}, .needs = {of_cluster, {.words = "acquire release", .since = {{8, 6}, 90}}}},
+    {.opcode = Opcode::fence, .one = {"alias", "sync_restrict::read", "release", "sys"}, .since = {{9, 5}, 90}},
     {.opcode = Opcode::fence, .one = {"acquire", "sync_restrict::shared::cluster", "cluster"}, .since = {{8, 6}, 90}},
     {.opcode = Opcode::fence, .one = {"release", "sync_restrict::shared::cta", "cluster"}, .since = {{8, 6}, 90}},
     {.opcode = Opcode::fence, .one = {"mbarrier_init", "release", "cluster"}, .since = {{8, 0}, 90}},
     {.opcode = Opcode::fence_mbarrier_init, .one = {"release", "cluster"}, .since = {{8, 0}, 90}},
     {.opcode = Opcode::fence_proxy, .one = {"alias"}, .since = {{7, 5}, 70}},
+    {.opcode = Opcode::fence_proxy, .one = {"alias", "acquire release", "sys"}, .since = {{9, 4}, 90}},
+    {.opcode = Opcode::fence_proxy, .one = {"fabric::generic generic::fabric fabric::fabric", "alias", "acquire release", "sys"}, .since = {{9, 3}, 100}},
+    {.opcode = Opcode::fence_proxy, .one = {"async::generic", "release", "sync_restrict::shared::cluster::read", "cta cluster"}, .since = {{9, 4}, 90}},
     {.opcode = Opcode::fence_proxy, .one = {"async"}, .any = {"global shared::cta shared::cluster"}, .since = {{8, 0}, 90}},
     {.opcode = Opcode::fence_proxy, .one = {"async::generic", "acquire", "sync_restrict::shared::cluster", "cluster"}, .since = {{8, 6}, 90}},
     {.opcode = Opcode::fence_proxy, .one = {"async::generic", "release", "sync_restrict::shared::cta", "cluster"}, .since = {{8, 6}, 90}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison and selection (PTX ISA 9.7.6 and 9.7.7).
+// Comparison and selection (PTX ISA 9.0, 9.7.6 and 9.7.7).
 #include "compiler/isa/signatures/families.h"
 #include "tartan/isa/spelling.h"
 
@@ -90,6 +90,9 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::setp, .types = {bf16}, .one = {floating, boolean}, .operands = {one_result, reg(), reg(), register_condition}, .since = brains},
     {.opcode = Opcode::setp, .types = {Type::bf16x2}, .one = {floating}, .operands = {result, reg(), reg()}, .since = brains},
     {.opcode = Opcode::setp, .types = {Type::bf16x2}, .one = {floating, boolean}, .operands = {result, reg(), reg(), register_condition}, .since = brains},
+    // integers of eight and sixteen bits in a register
+    {.opcode = Opcode::set, .types = {{Type::s8x4, Type::s16x2}}, .one = {ordered}, .operands = {dst(), reg(), reg()}, .since = rubin},
+    {.opcode = Opcode::set, .types = {{Type::u8x4, Type::u16x2}}, .one = {ordered_unsigned}, .operands = {dst(), reg(), reg()}, .since = rubin},
     // selection
     {.opcode = Opcode::selp, .types = {selected}, .operands = {dst(), src(), src(), condition()}},
     {.opcode = Opcode::slct, .types = {selected, Type::s32}, .operands = {dst(), src(), src(), src(OperandType(1))}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control flow, the stack and miscellaneous instructions (PTX ISA 9.7.12, 9.7.17 and 9.7.19).
+// Control flow, the stack and miscellaneous instructions (PTX ISA 9.0, 9.7.12, 9.7.17 and 9.7.19).
 #include "compiler/isa/signatures/families.h"
 
 namespace tartan::TARTAN_ABI::isa {
@@ -30,6 +30,11 @@ constexpr OperandRow stack_alignment{.name = "align",
                                      .low = 1,
                                      .high = 1 << 23,
                                      .step = 0};
+
+constexpr OperandRow mark() { return imm(0, 4095, "id"); }
+constexpr OperandRow trace_condition{
+    .name = "p", .accepts = a_register | a_negation, .type = Type::pred};
+constexpr Since traces{.ptx = {9, 5}, .sm = 107, .reach = Reach::Family, .last_sm = 107};
 
 constexpr OperandRow register_budget{.name = "registers",
                                      .accepts = an_integer,
@@ -63,6 +68,10 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::nanosleep, .types = {Type::u32}, .operands = {no_function(src())}, .since = {{6, 3}, 70}},
     {.opcode = Opcode::pmevent, .operands = {imm(0, 15)}, .since = {{1, 4}, 10}},
     {.opcode = Opcode::pmevent, .one = {"mask"}, .operands = {imm(0, 65535)}, .since = {{3, 0}, 20}},
+    {.opcode = Opcode::trace_mark, .operands = {mark()}, .since = traces},
+    {.opcode = Opcode::trace_mark, .types = {bits_32_64}, .operands = {mark(), no_function(src())}, .since = traces},
+    {.opcode = Opcode::trace_mark, .one = {"cond"}, .operands = {mark(), trace_condition}, .since = traces},
+    {.opcode = Opcode::trace_mark, .types = {bits_32_64}, .one = {"cond"}, .operands = {mark(), trace_condition, no_function(src())}, .since = traces},
     {.opcode = Opcode::setmaxnreg, .types = {Type::u32}, .one = {"inc dec", "sync", "aligned"}, .operands = {register_budget}, .since = {{8, 0}, 90, Reach::Family}},
 };
 // clang-format on

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cvt and cvt.pack (PTX ISA 9.7.9.21 and 9.7.9.22).
+// cvt and cvt.pack (PTX ISA 9.0, 9.7.9.21 and 9.7.9.22).
 #include "compiler/isa/signatures/families.h"
 #include "tartan/isa/spelling.h"
 
@@ -32,9 +32,16 @@ constexpr OperandRow pack_rest = wider(src(u32));
 constexpr Since brains{{7, 8}, 90};
 constexpr Since small{{8, 1}, 89}, small_90{{7, 8}, 90};
 constexpr Since blackwell{.ptx = {8, 6}, .sm = 100, .reach = Reach::Family};
-// The assembler takes it from PTX 8.6 on, the manual from 9.1 on.
-constexpr Since pairs_to_four_bits{.ptx = {9, 1}, .sm = 100, .reach = Reach::Family};
-constexpr Since stochastic{.ptx = {8, 7}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 103};
+constexpr Since from_pairs{.ptx = {9, 1}, .sm = 100, .reach = Reach::Family};
+constexpr Since to_brains{.ptx = {9, 2}, .sm = 100, .reach = Reach::Family};
+constexpr Since scaled_pairs{.ptx = {9, 1}, .sm = 100, .reach = Reach::ArchOnly};
+constexpr Need truncated{.words = "rz", .since = rubin_a};
+// One scale for the result, or one for each of its two elements.
+constexpr OperandRow scales = with("scaled::n2::ue8m0", reg(Type::u16, "scale"));
+constexpr OperandRow one_scale = with("scaled::n1::ue8m0", reg(Type::b8, "scale"));
+constexpr TypeSet small_pairs{Type::e4m3x2, Type::e5m2x2, Type::e2m3x2, Type::e3m2x2, Type::e2m1x2};
+constexpr TypeSet pairs{Type::f16x2, Type::bf16x2};
+constexpr Since stochastic{.ptx = {8, 7}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 107};
 
 // .sat must be able to change a value.
 std::string_view saturates(const Spelling& spelling) {
@@ -92,7 +99,20 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::cvt, .types = {Type::f16x2, fp8x2}, .one = {"rn"}, .flags = "relu", .operands = {packed, packed_source}, .since = small},
     {.opcode = Opcode::cvt, .types = {Type::f16x2, fp8x2}, .one = {"rn"}, .flags = "relu", .operands = {packed, packed_source}, .since = small_90},
     {.opcode = Opcode::cvt, .types = {fp6x2, f32}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, f32_source, f32_source}, .since = blackwell},
-    {.opcode = Opcode::cvt, .types = {Type::e2m1x2, Type::f16x2}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, packed_source}, .since = pairs_to_four_bits},
+    {.opcode = Opcode::cvt, .types = {TypeSet{Type::e2m1x2, Type::e2m3x2, Type::e3m2x2}, pairs}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, packed_source}, .since = from_pairs},
+    {.opcode = Opcode::cvt, .types = {fp8x2, Type::bf16x2}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, packed_source}, .since = from_pairs},
+    {.opcode = Opcode::cvt, .types = {Type::bf16x2, small_pairs}, .one = {"rn"}, .flags = "satfinite relu scaled::n2::ue8m0", .operands = {packed, packed_source, scales}, .since = to_brains},
+    {.opcode = Opcode::cvt, .types = {Type::s2f6x2, f32}, .one = {"rn rz", "satfinite"}, .flags = "relu scaled::n2::ue8m0", .operands = {packed, f32_source, f32_source, scales}, .since = scaled_pairs, .needs = {truncated}},
+    {.opcode = Opcode::cvt, .types = {Type::s2f6x2, Type::bf16x2}, .one = {"rn rz", "satfinite"}, .flags = "relu scaled::n2::ue8m0", .operands = {packed, packed_source, scales}, .since = scaled_pairs, .needs = {truncated}},
+    {.opcode = Opcode::cvt, .types = {Type::bf16x2, Type::s2f6x2}, .one = {"rn"}, .flags = "satfinite relu scaled::n2::ue8m0", .operands = {packed, packed_source, scales}, .since = scaled_pairs},
+    {.opcode = Opcode::cvt, .types = {small_pairs, f32}, .one = {"rn rz", "satfinite"}, .flags = "relu pzo scaled::n1::ue8m0", .operands = {packed, f32_source, f32_source, one_scale}, .since = rubin},
+    {.opcode = Opcode::cvt, .types = {small_pairs, pairs}, .one = {"rn rz", "satfinite"}, .flags = "relu pzo scaled::n1::ue8m0", .operands = {packed, packed_source, one_scale}, .since = rubin},
+    {.opcode = Opcode::cvt, .types = {Type::ue5m3x2, f32}, .one = {"rn rz rp"}, .flags = "satfinite", .operands = {packed, f32_source, f32_source}, .since = rubin},
+    {.opcode = Opcode::cvt, .types = {Type::ue5m3x2, f32}, .one = {"rn rz", "scaled::n1::ue8m0"}, .flags = "satfinite", .operands = {packed, f32_source, f32_source, one_scale}, .since = rubin},
+    {.opcode = Opcode::cvt, .types = {Type::ue5m3x2, pairs}, .one = {"rn rz rp"}, .flags = "satfinite", .operands = {packed, packed_source}, .since = rubin},
+    {.opcode = Opcode::cvt, .types = {Type::ue5m3x2, pairs}, .one = {"rn rz", "scaled::n1::ue8m0"}, .flags = "satfinite", .operands = {packed, packed_source, one_scale}, .since = rubin},
+    {.opcode = Opcode::cvt, .types = {Type::f16x2, Type::ue5m3x2}, .one = {"rn"}, .operands = {packed, packed_source}, .since = rubin},
+    {.opcode = Opcode::cvt, .types = {Type::bf16x2, Type::ue5m3x2}, .one = {"rn"}, .flags = "satfinite scaled::n2::ue8m0", .operands = {packed, packed_source, scales}, .since = rubin},
     {.opcode = Opcode::cvt, .types = {Type::e2m1x2, f32}, .one = {"rn", "satfinite"}, .flags = "relu", .operands = {packed, f32_source, f32_source}, .since = blackwell},
     {.opcode = Opcode::cvt, .types = {Type::f16x2, fp6x2}, .one = {"rn"}, .flags = "relu", .operands = {packed, packed_source}, .since = blackwell},
     {.opcode = Opcode::cvt, .types = {Type::f16x2, Type::e2m1x2}, .one = {"rn"}, .flags = "relu", .operands = {packed, packed_source}, .since = blackwell},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous copies of a few bytes by each thread (PTX ISA 9.7.9.25.3), and stores and reductions
-// completed by an mbarrier (9.7.9.12, 9.7.9.13, 9.7.13.16).
+// Asynchronous copies of a few bytes by each thread (PTX ISA 9.0, 9.7.9.25.3), and stores and
+// reductions completed by an mbarrier (9.7.9.12, 9.7.9.13, 9.7.13.16).
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -64,6 +64,10 @@ constexpr TypeSet stored_types{Type::b32, Type::u32, Type::s32, Type::f32,
                                Type::b64, Type::u64, Type::s64, Type::f64};
 constexpr TypeSet sums{Type::u32, Type::s32, Type::u64, Type::s64};
 
+std::string_view mmio_of_one_gpu(const Spelling& spelling) {
+  return spelling.has("mmio"_q) && spelling.has("gpu"_q) ? "accepts .mmio only with .sys" : "";
+}
+
 constexpr OperandRow value() {
   return also(an_integer | a_float, vec(as_written, OperandType(0), "b"));
 }
@@ -84,7 +88,7 @@ constexpr List<MemoryEffect, 4> reduced{{.operand = 0,
                                          .proxy = Proxy::Async,
                                          .completion = Completion::Mbarrier}};
 // To shared memory, with an mbarrier; the assembler accepts .shared::cta also without `completing`.
-constexpr Signature to_shared(List<QualifierSet, 8> one, List<QualifierSet, 8> any) {
+constexpr Signature to_shared(List<QualifierSet, 9> one, List<QualifierSet, 9> any) {
   return {.opcode = Opcode::st_async,
           .types = {stored_types},
           .one = one,
@@ -114,6 +118,13 @@ constexpr Signature zeros(QualifierSet space, Type size, Since since) {
   return out;
 }
 
+constexpr Signature of_128_bits(Signature row) {
+  row.types = {Type::b128};
+  row.operands.items[1] = src(OperandType(0), "b");
+  row.since = {{9, 2}, 90};
+  return row;
+}
+
 constexpr List<OperandRow, 12> reduction{target("a", in_shared), src(OperandType(0), "b"),
                                          mbarrier()};
 
@@ -128,14 +139,15 @@ constexpr Signature rows[] = {
      .memory = {{.operand = 0, .access = Access::Atomic, .completion = Completion::CpAsyncGroup}}},
 
     to_shared({completing}, {"weak", "shared shared::cta shared::cluster", "v2 v4"}), to_shared({completing, "cluster"}, {"shared::cluster", "v2 v4"}), to_shared({"shared shared::cta"}, {"weak", "v2 v4"}),
-    {.opcode = Opcode::st_async, .types = {memory_types}, .one = {"release", "gpu sys"}, .flags = "mmio global", .operands = {target("a", in_global), value()}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Write, .proxy = Proxy::Async}}},
+    of_128_bits(to_shared({completing}, {"weak", "shared shared::cta shared::cluster"})),
+    {.opcode = Opcode::st_async, .types = {memory_types}, .one = {"release", "gpu sys"}, .flags = "mmio global", .operands = {target("a", in_global), value()}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Write, .proxy = Proxy::Async}}, .refuses = mmio_of_one_gpu},
     zeros({}, u64, {{8, 6}, 100}), zeros("shared::cta", u64, {{8, 6}, 100}), zeros({}, u32, {{9, 0}, 100}), zeros("shared::cta", u32, {{9, 0}, 100}),
 
     {.opcode = Opcode::red_async, .types = {u32}, .one = {"relaxed", "cluster", completing, "inc dec"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
     {.opcode = Opcode::red_async, .types = {{Type::u32, Type::s32}}, .one = {"relaxed", "cluster", completing, "min max"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
     {.opcode = Opcode::red_async, .types = {b32}, .one = {"relaxed", "cluster", completing, "and or xor"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
     {.opcode = Opcode::red_async, .types = {sums}, .one = {"relaxed", "cluster", completing, "add"}, .flags = "shared::cluster", .operands = reduction, .since = {{8, 1}, 90}, .memory = reduced},
-    {.opcode = Opcode::red_async, .types = {sums}, .one = {"release", "gpu sys", "add"}, .flags = "mmio global", .operands = {target("a", in_global), no_function(src(OperandType(0), "b"))}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Atomic, .proxy = Proxy::Async}}},
+    {.opcode = Opcode::red_async, .types = {sums}, .one = {"release", "gpu sys", "add"}, .flags = "mmio global", .operands = {target("a", in_global), no_function(src(OperandType(0), "b"))}, .since = {{8, 7}, 100}, .memory = {{.operand = 0, .access = Access::Atomic, .proxy = Proxy::Async}}, .refuses = mmio_of_one_gpu},
 };
 // clang-format on
 

@@ -25,6 +25,8 @@ std::span<const Signature> mbarrier_signatures();
 std::span<const Signature> barriers_signatures();
 std::span<const Signature> addresses_signatures();
 std::span<const Signature> multimem_signatures();
+std::span<const Signature> fabric_signatures();
+std::span<const Signature> sparse_data_signatures();
 std::span<const Signature> tensor_memory_signatures();
 std::span<const Signature> video_signatures();
 std::span<const Signature> texture_signatures();
@@ -49,12 +51,18 @@ inline constexpr std::span<const Signature> (*signature_families[])() = {
     barriers_signatures,
     addresses_signatures,
     multimem_signatures,
+    fabric_signatures,
+    sparse_data_signatures,
     tensor_memory_signatures,
     video_signatures,
     texture_signatures,
     surface_signatures,
 };
 // clang-format on
+
+/// What PTX 9.4 has on sm_107a and sm_107f alone.
+inline constexpr Since rubin{.ptx = {9, 4}, .sm = 107, .reach = Reach::Family, .last_sm = 107};
+inline constexpr Since rubin_a{.ptx = {9, 4}, .sm = 107, .reach = Reach::ExactArch};
 
 /// What PTX had from the start until that version.
 constexpr Since until(std::uint8_t major, std::uint8_t minor) { return {.last = {major, minor}}; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point functions (PTX ISA 9.7.3 and 9.7.4). Names shared with integers are in
+// Floating-point functions (PTX ISA 9.0, 9.7.3 and 9.7.4). Names shared with integers are in
 // arithmetic.cc.
 #include "compiler/isa/signatures/families.h"
 
@@ -28,6 +28,8 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::rsqrt, .types = {f64}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}, .needs = {{"ftz", {}, {{4, 0}, 20}}}},
     {.opcode = Opcode::sin, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
     {.opcode = Opcode::cos, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
+    {.opcode = Opcode::sin, .types = {f32}, .one = {"approx", "ftz", "2pi"}, .operands = {dst(), src()}, .since = {{9, 5}, 50}},
+    {.opcode = Opcode::cos, .types = {f32}, .one = {"approx", "ftz", "2pi"}, .operands = {dst(), src()}, .since = {{9, 5}, 50}},
     {.opcode = Opcode::lg2, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
     {.opcode = Opcode::ex2, .types = {f32}, .one = {"approx"}, .flags = "ftz", .operands = {dst(), src()}},
     {.opcode = Opcode::ex2, .types = {half}, .one = {"approx"}, .operands = {dst(), reg()}, .since = {{7, 0}, 75}},

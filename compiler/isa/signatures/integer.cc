@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer arithmetic (PTX ISA 9.7.1). Names shared with floating point are in arithmetic.cc.
+// Integer arithmetic (PTX ISA 9.0, 9.7.1). Names shared with floating point are in arithmetic.cc.
 #include "compiler/isa/signatures/families.h"
 
 namespace tartan::TARTAN_ABI::isa {
@@ -23,6 +23,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::szext, .types = {ints_32}, .one = {"clamp wrap"}, .operands = {dst(), src(), src(u32)}, .since = {{7, 6}, 70}},
     {.opcode = Opcode::bmsk, .types = {b32}, .one = {"clamp wrap"}, .operands = {dst(u32), src(u32), src(u32)}, .since = {{7, 6}, 70}},
     {.opcode = Opcode::dp4a, .types = {ints_32, ints_32}, .operands = {dst(u32), src(u32), src(u32), src(u32)}, .since = {{5, 0}, 61}},
+    {.opcode = Opcode::clmad, .types = {ints_64}, .one = {"lo hi"}, .operands = {dst(), src(), src(), src()}, .since = {{9, 3}, 80}},
     {.opcode = Opcode::dp2a, .types = {ints_32, ints_32}, .one = {"lo hi"}, .operands = {dst(u32), src(u32), src(u32), src(u32)}, .since = {{5, 0}, 61}},
 };
 // clang-format on

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores (PTX ISA 9.7.9.8 to 9.7.9.13), and cache operations. Global and generic memory
-// have rows of their own: only they take cache qualifiers.
+// Loads and stores (PTX ISA 9.0, 9.7.9.8 to 9.7.9.13), and cache operations. Global and generic
+// memory have rows of their own: only they take cache qualifiers.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 #include "tartan/isa/spelling.h"
@@ -48,6 +48,9 @@ constexpr QualifierSet l1 =
 constexpr QualifierSet l2 = "L2::evict_normal L2::evict_first L2::evict_last";
 constexpr QualifierSet prefetched = "L2::64B L2::128B L2::256B";
 constexpr QualifierSet shared = "shared shared::cta shared::cluster";
+
+constexpr QualifierSet volatile_spaces = "local shared shared::cta shared::cluster";
+constexpr Need volatile_local{.words = "local", .since = {{9, 1}, 10}};
 
 constexpr Need wide_8{.words = "v8",
                       .types = {Type::b32, Type::u32, Type::s32, Type::f32},
@@ -100,14 +103,17 @@ constexpr Signature rows[] = {
     // volatile
     {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"volatile"}, .any = {l2, prefetched, wide_vectors}, .flags = "global", .operands = {loaded(), source_unified()},
      .needs = {prefetching, prefetching_256, wide_8, wide_4, wide_type}, .memory = {load}, .refuses = load_too_wide_for_global},
-    {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"volatile", shared}, .any = {wide_vectors}, .operands = {loaded(), source()},
-     .needs = {needs_shared_cta, needs_cluster, wide_type}, .memory = {load}, .refuses = load_too_wide},
+    {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"volatile", volatile_spaces}, .any = {wide_vectors}, .operands = {loaded(), source()},
+     .needs = {needs_shared_cta, needs_cluster, wide_type, volatile_local}, .memory = {load}, .refuses = load_too_wide},
     // ordered
     {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"relaxed acquire", scopes}, .any = {l1, l2, prefetched, wide_vectors}, .flags = "global L2::cache_hint", .operands = {loaded(), source_unified(), cache_policy()}, .since = {{6, 0}, 70},
      .needs = {needs_cluster, eviction, prefetching, prefetching_256, needs_cache_hint, wide_8, wide_4, wide_type_sys}, .memory = {load}, .refuses = load_too_wide_for_global},
     {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"relaxed acquire", scopes, shared}, .any = {wide_vectors}, .operands = {loaded(), source()}, .since = {{6, 0}, 70},
      .needs = {needs_shared_cta, needs_cluster, wide_type, wide_type_sys}, .memory = {load}, .refuses = load_too_wide},
-    {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"mmio", "relaxed", "sys"}, .flags = "global", .operands = {loaded(), source_unified()}, .since = {{8, 2}, 70}, .needs = {wide_type_sys}, .memory = {load}},
+    {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"mmio", "relaxed acquire", "sys"}, .flags = "global", .operands = {loaded(), source_unified()}, .since = {{8, 2}, 70}, .needs = {wide_type_sys, {.words = "acquire", .since = {{9, 3}, 70}}}, .memory = {load}},
+    // of what no thread of the grid writes
+    {.opcode = Opcode::ld, .types = {memory_types}, .one = {"proxy::readonly"}, .any = {wide_vectors}, .flags = "global", .operands = {loaded(), source()}, .since = {{9, 4}, 90},
+     .needs = {wide_8, wide_4}, .memory = {load}, .refuses = load_too_wide_for_global},
     // through the texture cache
     {.opcode = Opcode::ld, .types = {memory_types_128}, .one = {"global", "nc"}, .any = {QualifierSet("ca cg cs") | l1, l2, prefetched, wide_vectors}, .flags = "L2::cache_hint", .operands = {loaded(), source(), cache_policy()}, .since = {{3, 1}, 32},
      .needs = {eviction, prefetching, prefetching_256, needs_cache_hint, wide_8, wide_4, wide_type}, .memory = {{.operand = 1, .access = Access::Read, .proxy = Proxy::Texture}}, .refuses = load_too_wide_for_global},
@@ -119,13 +125,13 @@ constexpr Signature rows[] = {
      .needs = {needs_memory_model, needs_shared_cta, needs_cluster, needs_param_kind, wide_type}, .memory = {store}, .refuses = too_wide},
     {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"volatile"}, .any = {l2, wide_vectors}, .flags = "global", .operands = {place(), stored()},
      .needs = {wide_8, wide_4, wide_type}, .memory = {store}, .refuses = too_wide_for_global},
-    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"volatile", shared}, .any = {wide_vectors}, .operands = {place(), stored()},
-     .needs = {needs_shared_cta, needs_cluster, wide_type}, .memory = {store}, .refuses = too_wide},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"volatile", volatile_spaces}, .any = {wide_vectors}, .operands = {place(), stored()},
+     .needs = {needs_shared_cta, needs_cluster, wide_type, volatile_local}, .memory = {store}, .refuses = too_wide},
     {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"relaxed release", scopes}, .any = {l1, l2, wide_vectors}, .flags = "global L2::cache_hint", .operands = {place(), stored(), cache_policy()}, .since = {{6, 0}, 70},
      .needs = {needs_cluster, eviction, needs_cache_hint, wide_8, wide_4, wide_type, wide_type_sys}, .memory = {store}, .refuses = too_wide_for_global},
     {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"relaxed release", scopes, shared}, .any = {wide_vectors}, .operands = {place(), stored()}, .since = {{6, 0}, 70},
      .needs = {needs_shared_cta, needs_cluster, wide_type, wide_type_sys}, .memory = {store}, .refuses = too_wide},
-    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"mmio", "relaxed", "sys"}, .flags = "global", .operands = {place(), stored()}, .since = {{8, 2}, 70}, .needs = {wide_type_sys}, .memory = {store}},
+    {.opcode = Opcode::st, .types = {memory_types_128}, .one = {"mmio", "relaxed release", "sys"}, .flags = "global", .operands = {place(), stored()}, .since = {{8, 2}, 70}, .needs = {wide_type_sys, {.words = "release", .since = {{9, 3}, 70}}}, .memory = {store}},
 };
 // clang-format on
 

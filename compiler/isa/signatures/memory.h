@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "compiler/isa/signatures/families.h"
 #include "tartan/isa/spelling.h"
 
 namespace tartan::TARTAN_ABI::isa {
@@ -58,6 +59,38 @@ inline constexpr Need needs_cache_hint{.words = "L2::cache_hint", .since = {{7, 
 /// Targets with tensor memory: sm_100, sm_103 and sm_110 with suffix a or f.
 inline constexpr Since with_tensor_memory{
     .ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 110};
+
+/// Several blocks of the cluster as destinations, by a mask of 16 or 32 bits.
+inline constexpr QualifierSet by_16_bits = "multicast::cluster::16b";
+inline constexpr QualifierSet multicasts =
+    "multicast::cluster multicast::cluster::16b multicast::cluster::32b";
+inline constexpr Need needs_16_bits{.words = "multicast::cluster::16b", .since = {{9, 4}, 90}};
+inline constexpr Need needs_32_bits{.words = "multicast::cluster::32b", .since = rubin};
+
+/// The mask of blocks, of 16 or 32 bits.
+constexpr OperandRow blocks_16(QualifierSet words = "multicast::cluster") {
+  const bool ranged = !words.has(*find_qualifier("multicast::cluster"));
+  return with(words, {.name = "cta_mask",
+                      .accepts = a_register | an_integer,
+                      .type = u16,
+                      .ranged = ranged,
+                      .high = 0xFFFF});
+}
+constexpr OperandRow blocks_32() {
+  return with("multicast::cluster::32b", {.name = "cta_mask",
+                                          .accepts = a_register | an_integer,
+                                          .type = u32,
+                                          .ranged = true,
+                                          .high = 0xFFFFFFFF});
+}
+
+/// What an mbarrier learns of a copy besides its bytes.
+inline constexpr QualifierSet reports =
+    "mbarrier::report::disabled mbarrier::report::validity::per_16bytes::8 "
+    "mbarrier::report::validity::per_16bytes::80 mbarrier::report::validity::per_16bytes::8000 "
+    "mbarrier::report::validity::per_16bytes::80000000 "
+    "mbarrier::report::validity::per_element::ff";
+inline constexpr Need needs_reports{.words = reports, .since = rubin};
 
 /// The completion mechanism that names an mbarrier.
 inline constexpr QualifierSet completing = "mbarrier::complete_tx::bytes";

@@ -69,7 +69,7 @@ constexpr Signature rows[] = {
     {.opcode = Opcode::activemask, .types = {b32}, .operands = {dst()}, .since = {{6, 2}, 30}},
     {.opcode = Opcode::redux, .types = {ints_32}, .one = {"add min max", "sync"}, .operands = {dst(u32), src(u32), mask}, .since = {{7, 0}, 80}},
     {.opcode = Opcode::redux, .types = {b32}, .one = {"and or xor", "sync"}, .operands = {dst(u32), src(u32), mask}, .since = {{7, 0}, 80}},
-    {.opcode = Opcode::redux, .types = {f32}, .one = {"min max", "sync"}, .flags = "abs NaN", .operands = {dst(), src(), mask}, .since = {.ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 103}},
+    {.opcode = Opcode::redux, .types = {f32}, .one = {"min max", "sync"}, .flags = "abs NaN", .operands = {dst(), src(), mask}, .since = {.ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 107}},
     {.opcode = Opcode::elect, .one = {"sync"}, .operands = {elected, mask}, .since = {{8, 0}, 90}},
 };
 // clang-format on

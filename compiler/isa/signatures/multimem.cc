@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accesses to all GPUs of a multicast object at once (PTX ISA 9.7.9.15).
+// Accesses to all GPUs of a multicast object at once (PTX ISA 9.0, 9.7.9.15).
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -80,6 +80,9 @@ constexpr Signature change(Opcode opcode, QualifierSet operation, TypeSet types,
   else if (!vectors.empty()) out.any.items[out.any.size++] = vectors;
   return out;
 }
+constexpr TypeSet stored_later{Type::b8,  Type::b16, Type::b32, Type::b64, Type::u32,
+                               Type::s32, Type::u64, Type::s64, f32,       f64};
+constexpr OperandRow later() { return reg(OperandType(0), "b"); }
 constexpr auto st = Opcode::multimem_st, red = Opcode::multimem_red;
 
 // clang-format off
@@ -92,6 +95,8 @@ constexpr Signature rows[] = {
 
     change(st, {}, integer_types, {}, false), change(st, {}, added_floats, {}, false), change(st, {}, {Type::f32, Type::f16x2, Type::bf16x2}, "v2 v4", true), change(st, {}, halves, "v2 v4 v8", true),
     change(st, {}, byte_quads, "v2 v4", false, with_tensor_memory), change(st, {}, byte_quads, "v2 v4", false, with_bytes), change(st, {}, byte_pairs, "v2 v4 v8", true, with_tensor_memory), change(st, {}, byte_pairs, "v2 v4 v8", true, with_bytes), change(st, {}, bytes, "v4 v8 v16", true, with_tensor_memory), change(st, {}, bytes, "v4 v8 v16", true, with_bytes),
+    {.opcode = Opcode::multimem_st_async, .types = {stored_later}, .one = {"release", "gpu sys"}, .flags = "global", .operands = {target("a", in_global), later()}, .since = {{9, 3}, 100}, .memory = {{.operand = 0, .access = Access::Write, .proxy = Proxy::Async}}},
+    {.opcode = Opcode::multimem_red_async, .types = {added_integers}, .one = {"release", "gpu sys", "add"}, .flags = "global", .operands = {target("a", in_global), later()}, .since = {{9, 3}, 100}, .memory = {{.operand = 0, .access = Access::Atomic, .proxy = Proxy::Async}}},
     change(red, "add", added_integers, {}, false), change(red, "add", added_floats, {}, false), change(red, "add", {Type::f32, Type::f16x2, Type::bf16x2}, "v2 v4", true), change(red, "add", halves, "v2 v4 v8", true),
     change(red, "min max", compared, {}, false), change(red, "min max", half_pairs, "v2 v4", true), change(red, "min max", halves, "v2 v4 v8", true), change(red, "and or xor", {Type::b32, Type::b64}, {}, false),
 };

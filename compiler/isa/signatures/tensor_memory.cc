@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fifth-generation tensor cores and their memory (PTX ISA 9.7.16). Tensor memory has no variables:
-// its addresses are in 32-bit registers.
+// Fifth-generation tensor cores and their memory (PTX ISA 9.0, 9.7.16). Tensor memory has no
+// variables: its addresses are in 32-bit registers.
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -23,6 +23,13 @@ constexpr OperandRow columns() {
           .low = 32,
           .high = 512,
           .step = 0};
+}
+// With .exclusive any number of columns that 32 divides.
+constexpr OperandRow exclusive_columns() {
+  OperandRow out = columns();
+  out.high = UINT32_MAX;
+  out.step = 32;
+  return out;
 }
 constexpr OperandRow loaded(OperandType type = OperandType(0)) {
   OperandRow out = written(vec(as_repeated, type, "r"));
@@ -52,6 +59,11 @@ constexpr MemoryEffect reduced{.operand = 2,
                                .access = Access::Read,
                                .proxy = Proxy::Async,
                                .completion = Completion::Tcgen05Wait};
+
+constexpr MemoryEffect compressed{.operand = 3,
+                                  .access = Access::Read,
+                                  .proxy = Proxy::Async,
+                                  .completion = Completion::Tcgen05Wait};
 
 std::string_view too_many_registers(const Spelling& spelling) {
   const int each = spelling.has("16x256b"_q) ? 4 : spelling.has("16x128b"_q) ? 2 : 1;
@@ -112,11 +124,17 @@ constexpr Signature product(const Product& with, QualifierSet kinds, Since since
   return out;
 }
 
+constexpr QualifierSet a_collectors =
+    "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard";
+constexpr QualifierSet b_collectors =
+    "collector::b::fill collector::b::use collector::b::lastuse collector::b::discard";
+constexpr QualifierSet with_table = "decompress::lut::b";
+constexpr OperandRow table() { return tensor("lut", b32); }
+
 constexpr Signature mma(const Product& with, QualifierSet kinds, Since since) {
   Signature out = product(with, kinds, since);
   out.one.items[out.one.size++] = groups;
-  out.any.items[out.any.size++] =
-      "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard";
+  out.any.items[out.any.size++] = a_collectors;
   if (with.masks) append(out, vec(lane_masks, u32, "disable_output_lane"));
   append(out, condition("enable_input_d"));
   if (with.scales_d) append(out, imm(0, 15, "scale_input_d"));
@@ -125,7 +143,7 @@ constexpr Signature mma(const Product& with, QualifierSet kinds, Since since) {
 // The same with .ashift, which requires a in tensor memory and no collector.
 constexpr Signature shifted(const Product& with, QualifierSet kinds, Since since) {
   Signature out = mma(with, kinds, since);
-  out.any = {"collector::a::lastuse collector::a::discard"};
+  out.any.items[0] = "collector::a::lastuse collector::a::discard";
   out.one.items[out.one.size++] = "ashift";
   return out;
 }
@@ -136,8 +154,7 @@ constexpr Signature scaled(Opcode opcode, bool from_tensor, QualifierSet kind, Q
   out.one.items[out.one.size++] = "block_scale";
   if (stated) out.one.items[out.one.size++] = vectors;
   else out.any.items[out.any.size++] = vectors;
-  out.any.items[out.any.size++] =
-      "collector::a::fill collector::a::use collector::a::lastuse collector::a::discard";
+  out.any.items[out.any.size++] = a_collectors;
   append(out, tensor("scale_a", b32));
   append(out, tensor("scale_b", b32));
   append(out, condition("enable_input_d"));
@@ -158,6 +175,25 @@ constexpr Signature weight_stationary(Opcode opcode, bool from_tensor, Qualifier
   return out;
 }
 
+// The same of sm_107, whose collector also keeps B.
+constexpr Signature of_rubin(Signature out, Since since = rubin) {
+  out.any.items[out.any.size++] = b_collectors;
+  out.since = since;
+  return out;
+}
+// B is decompressed by a table in tensor memory.
+constexpr Signature decompressed(Signature out) {
+  out.one.items[out.one.size++] = with_table;
+  List<OperandRow, 12> operands;
+  for (std::size_t i = 0; i < out.operands.size; ++i) {
+    if (i == 3) operands.items[operands.size++] = table();
+    operands.items[operands.size++] = out.operands[i];
+  }
+  out.operands = operands;
+  return of_rubin(out);
+}
+
+constexpr QualifierSet rubin_kinds = "kind::f16 kind::tf32 kind::f8f6f4 kind::ti16";
 constexpr QualifierSet floats = "kind::f16 kind::tf32 kind::f8f6f4", integers = "kind::i8",
                        scalable = "kind::f16 kind::tf32";
 constexpr Since first_a{.ptx = {8, 6}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 110};
@@ -166,7 +202,7 @@ constexpr Since blocks{.ptx = {8, 8}, .sm = 100, .reach = Reach::Family, .last_s
 constexpr Since sparse_blocks{.ptx = {8, 8}, .sm = 100, .reach = Reach::ArchOnly, .last_sm = 110};
 // sm_101 has no scale of d, and sm_100 no loads that reduce.
 constexpr Since scales_d[] = {{.ptx = {8, 6}, .sm = 100, .reach = Reach::Family, .last_sm = 100},
-                              {.ptx = {8, 8}, .sm = 103, .reach = Reach::Family, .last_sm = 103}};
+                              {.ptx = {8, 8}, .sm = 103, .reach = Reach::Family, .last_sm = 107}};
 constexpr Since reductions{.ptx = {8, 8}, .sm = 101, .reach = Reach::Family, .last_sm = 110};
 // sm_103a has no integers.
 constexpr Since integer_targets[] = {{{8, 6}, 100, Reach::ExactArch},
@@ -174,7 +210,7 @@ constexpr Since integer_targets[] = {{{8, 6}, 100, Reach::ExactArch},
                                      {{9, 0}, 110, Reach::ExactArch}};
 
 struct Rows {
-  Signature items[192]{};
+  Signature items[256]{};
   std::size_t size = 0;
   constexpr void add(const Signature& row) { items[size++] = row; }
 };
@@ -189,7 +225,13 @@ constexpr Rows mma_rows() {
           out.add(mma({opcode, from_tensor, masks, true}, scalable, since));
         for (const Since& since : integer_targets)
           out.add(mma({opcode, from_tensor, masks}, integers, since));
+        out.add(of_rubin(mma({opcode, from_tensor, masks}, rubin_kinds, rubin)));
+        out.add(of_rubin(mma({opcode, from_tensor, masks, true}, scalable, rubin)));
+        if (!is_sparse(opcode))
+          out.add(decompressed(mma({opcode, from_tensor, masks}, "kind::f8f6f4", rubin)));
         if (!from_tensor) continue;
+        out.add(of_rubin(shifted({opcode, from_tensor, masks}, rubin_kinds, rubin)));
+        out.add(of_rubin(shifted({opcode, from_tensor, masks, true}, scalable, rubin)));
         out.add(shifted({opcode, from_tensor, masks}, floats, with_tensor_memory));
         for (const Since& since : scales_d)
           out.add(shifted({opcode, from_tensor, masks, true}, scalable, since));
@@ -197,7 +239,20 @@ constexpr Rows mma_rows() {
           out.add(shifted({opcode, from_tensor, masks}, integers, since));
       }
     const Since fours = is_sparse(opcode) ? sparse_blocks : blocks;
+    const Since rubin_fours = is_sparse(opcode) ? rubin_a : rubin;
     for (const bool from_tensor : {false, true}) {
+      const auto on_rubin = [&](QualifierSet kind, QualifierSet vectors, bool stated, Since since) {
+        out.add(of_rubin(scaled(opcode, from_tensor, kind, vectors, stated, since), since));
+      };
+      on_rubin("kind::mxf8f6f4", "block32", false, rubin);
+      on_rubin("kind::mxf8f6f4", "scale_vec::1X", true, rubin_a);
+      on_rubin("kind::mxf4", "block32", false, rubin_fours);
+      on_rubin("kind::mxf4", "scale_vec::2X", true, rubin_a);
+      on_rubin("kind::mxf4nvf4", "block16 block32", true, rubin_fours);
+      on_rubin("kind::mxf4nvf4", "scale_vec::2X scale_vec::4X", true, rubin_a);
+      if (!is_sparse(opcode))
+        out.add(
+            decompressed(scaled(opcode, from_tensor, "kind::mxf8f6f4", "block32", false, rubin)));
       out.add(scaled(opcode, from_tensor, "kind::mxf8f6f4", "block32", false, blocks));
       out.add(scaled(opcode, from_tensor, "kind::mxf8f6f4", "scale_vec::1X", true, first_a));
       out.add(scaled(opcode, from_tensor, "kind::mxf4", "block32", false, fours));
@@ -210,6 +265,7 @@ constexpr Rows mma_rows() {
   for (const Opcode opcode : {Opcode::tcgen05_mma_ws, Opcode::tcgen05_mma_ws_sp})
     for (const bool from_tensor : {false, true}) {
       out.add(weight_stationary(opcode, from_tensor, floats, with_tensor_memory));
+      out.add(weight_stationary(opcode, from_tensor, "kind::ti16", rubin));
       for (const Since& since : integer_targets)
         out.add(weight_stationary(opcode, from_tensor, integers, since));
     }
@@ -239,6 +295,13 @@ constexpr Rows all_rows() {
   row = plain(Opcode::tcgen05_dealloc, {groups, "sync", "aligned"});
   row.types = {TypeSet(b32)};
   with_operands(row, {reg(u32, "taddr"), columns()});
+  row.one.items[row.one.size++] = "exclusive";
+  row.since.ptx = {9, 4};
+  with_operands(row, {src(u32, "taddr"), exclusive_columns()});
+  row.opcode = Opcode::tcgen05_alloc;
+  row.any = {"shared::cta"};
+  with_operands(row, {target("dst", in_shared), exclusive_columns()},
+                {{.operand = 0, .access = Access::Write}});
   out.add(plain(Opcode::tcgen05_relinquish_alloc_permit, {groups, "sync", "aligned"}));
   out.add(plain(Opcode::tcgen05_wait_ld, {"sync", "aligned"}));
   out.add(plain(Opcode::tcgen05_wait_st, {"sync", "aligned"}));
@@ -272,6 +335,20 @@ constexpr Rows all_rows() {
     }
   }
 
+  // Loads of sparse data, with its metadata.
+  for (const bool reduces : {false, true}) {
+    row = plain(reduces ? Opcode::tcgen05_ld_red_spcompress : Opcode::tcgen05_ld_spcompress,
+                {"sync", "aligned", "32x32b", "x4 x8 x16 x32 x64 x128", "min max", "sp::2:4"});
+    row.since = rubin_a;
+    row.results_later = true;
+    row.types = {TypeSet(f32), TypeSet(Type::b2)};
+    row.flags = reduces ? QualifierSet("abs NaN") : QualifierSet("abs");
+    const OperandRow metadata = written(vec(sparse_metadata, b32, "metadata")),
+                     values = written(vec(sparse_values, b32, "values"));
+    if (reduces) with_operands(row, {metadata, values, reduced_value(), tensor()}, {compressed});
+    else with_operands(row, {metadata, values, tensor()}, {reduced});
+  }
+
   for (const bool formats : {false, true}) {
     out.add(copy("128x256b 4x256b 128x128b", {}, formats));
     out.add(copy("64x128b", "warpx2::02_13 warpx2::01_23", formats));
@@ -286,10 +363,15 @@ constexpr Rows all_rows() {
                   .completion = Completion::Tcgen05Commit}});
   row = plain(Opcode::tcgen05_commit, {groups, "mbarrier::arrive::one"});
   row.types = {TypeSet(b64)};
-  row.flags = "shared::cluster multicast::cluster";
+  row.any = {multicasts};
+  row.flags = "shared::cluster sync_restrict::shared::read::mma::a";
+  row.needs = {{.words = "multicast::cluster::16b",
+                .since = {.ptx = {9, 4}, .sm = 100, .reach = Reach::Family, .last_sm = 110}},
+               needs_32_bits,
+               {.words = "sync_restrict::shared::read::mma::a", .since = rubin}};
   OperandRow object = mbarrier();
   object.type = u32;  // not 16 bits
-  with_operands(row, {object, with("multicast::cluster", reg(u16, "cta_mask"))},
+  with_operands(row, {object, blocks_16(), blocks_16(by_16_bits), blocks_32()},
                 {{.operand = 0,
                   .access = Access::Atomic,
                   .proxy = Proxy::Async,

@@ -60,6 +60,7 @@ enum class Opcode : std::uint16_t {
   bmsk,
   dp4a,
   dp2a,
+  clmad,
   fma,
   rcp,
   sqrt,
@@ -97,11 +98,15 @@ enum class Opcode : std::uint16_t {
   multimem_ld_reduce,
   multimem_st,
   multimem_red,
+  multimem_st_async,
+  multimem_red_async,
   multimem_cp_async_bulk,
   multimem_cp_reduce_async_bulk,
   prefetch,
   prefetchu,
   applypriority,
+  applypriority_async_bulk,
+  applypriority_async_bulk_tensor,
   discard,
   createpolicy,
   isspacep,
@@ -124,6 +129,7 @@ enum class Opcode : std::uint16_t {
   cp_reduce_async_bulk,
   cp_reduce_async_bulk_tensor,
   tensormap_replace,
+  tensormap_query,
   tensormap_cp_fenceproxy,
   // Textures and surfaces (9.7.10, 9.7.11).
   tex,
@@ -168,14 +174,32 @@ enum class Opcode : std::uint16_t {
   mbarrier_test_wait,
   mbarrier_try_wait,
   mbarrier_pending_count,
+  mbarrier_check_layout,
   clusterlaunchcontrol_try_cancel,
   clusterlaunchcontrol_query_cancel,
+  // Memory of other nodes (9.7.14).
+  fabric_try_put_async,
+  fabric_try_put_async_tensor,
+  fabric_try_red_async,
+  fabric_try_red_async_tensor,
+  fabric_try_get_async,
+  fabric_try_get_async_tensor,
+  fabric_try_pullred_async,
+  fabric_try_atom_async,
+  fabric_submit,
+  fabric_submit_commit_group,
+  fabric_wait,
+  // Sparse data in registers.
+  spcompress,
+  spdecompress,
   // Tensor memory (9.7.16).
   tcgen05_alloc,
   tcgen05_dealloc,
   tcgen05_relinquish_alloc_permit,
   tcgen05_ld,
   tcgen05_ld_red,
+  tcgen05_ld_spcompress,
+  tcgen05_ld_red_spcompress,
   tcgen05_st,
   tcgen05_wait_ld,
   tcgen05_wait_st,
@@ -221,6 +245,7 @@ enum class Opcode : std::uint16_t {
   pmevent,
   trap,
   setmaxnreg,
+  trace_mark,
   count
 };
 
@@ -279,7 +304,7 @@ constexpr bool is_bulk_copy(Opcode opcode) {
 }
 
 constexpr bool is_mbarrier(Opcode opcode) {
-  return opcode >= Opcode::mbarrier_init && opcode <= Opcode::mbarrier_pending_count;
+  return opcode >= Opcode::mbarrier_init && opcode <= Opcode::mbarrier_check_layout;
 }
 
 /// tcgen05.

@@ -89,7 +89,7 @@ constexpr bool register_fits(Type reg, Type operand, Fit fit) {
 }
 
 /// The selector that may follow a register of a video instruction: the part or elements that are
-/// used (PTX ISA 9.7.18).
+/// used (PTX ISA 9.0, 9.7.18).
 enum class Selector : std::uint8_t {
   None,
   Part,        // one of .b0 .b1 .b2 .b3 .h0 .h1
@@ -125,6 +125,10 @@ enum Elements : std::int8_t {
   lane_masks = -4,     // of tcgen05.mma: 4 with .cta_group::1, 8 with .cta_group::2
   texel_offsets = -5,  // of tex: one for each dimension of .1d ... .a2dms; 4 of .3d, more of others
   gradients = -6,      // of tex.grad: the same, 4 of .3d and cubes; no more
+  // Of spcompress and the like, as ratio, types and .x1 ... .x128 say.
+  sparse_metadata = -7,
+  sparse_values = -8,
+  dense_values = -9,
 };
 
 /// Bits for the state spaces whose variables an address may name.
@@ -177,6 +181,8 @@ struct OperandRow {
   std::int8_t coordinates = 0;  // an_address: [base, {c0, ..}] with that many; -1: as .1d ... .5d
                                 // say, 5 with .tile::gather4 or scatter4; 0: no second part;
                                 // texels: of the operand's type, as .1d ... .a2dms say
+  bool remote = false;          // an_address: [endpoint, address], behind the base if that is the
+                                // tensor map; with .counted::bytes a counter follows
   bool sampled = false;         // an_address: [texture, sampler, {c0, ..}] too
   SinkInPair sinks = SinkInPair::Either;  // a_pair
   Selector selector = Selector::None;     // a_register
@@ -253,7 +259,7 @@ constexpr OperandRow wider(OperandRow row) { return row.fit = Fit::Wider, row; }
 /// How an instruction accesses memory.
 enum class Access : std::uint8_t { None, Read, Write, Atomic };
 
-/// The proxy through which memory is accessed (PTX ISA 8.6).
+/// The proxy through which memory is accessed (PTX ISA 9.0, 8.6).
 enum class Proxy : std::uint8_t { Generic, Async, Tensormap, Constant, Texture, Surface };
 
 /// The mechanism by which an asynchronous access completes.
@@ -292,8 +298,8 @@ struct Need {
 struct Signature {
   Opcode opcode = Opcode::none;
   List<TypeSet, 5> types;     // the types as written, in order
-  List<QualifierSet, 8> one;  // exactly one of each set
-  List<QualifierSet, 8> any;  // at most one of each set
+  List<QualifierSet, 9> one;  // exactly one of each set
+  List<QualifierSet, 9> any;  // at most one of each set
   QualifierSet flags;         // any of these
   QualifierSet twice;         // words that may occur twice, with two meanings
   List<OperandRow, 12> operands;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tartan/isa/target.h - GPU architectures, PTX versions, and what an instruction needs of them
-// (PTX ISA 11.1.2, ".target").
+// (PTX ISA 9.0, 11.1.2, ".target").
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -27,7 +28,7 @@ struct Version {
   static std::optional<Version> parse(std::string_view text);
 };
 
-inline constexpr Version newest_version{9, 0};
+inline constexpr Version newest_version{9, 5};
 
 /// The last minor version of each major version; each began with .0.
 inline constexpr Version last_versions[] = {{1, 5}, {2, 3}, {3, 2}, {4, 3},        {5, 1},
@@ -81,6 +82,7 @@ inline constexpr ArchRow archs[] = {
     {{100, 0}, {8, 6}, 232448},  {{100, 'a'}, {8, 6}, 232448}, {{100, 'f'}, {8, 8}, 232448},
     {{101, 0}, {8, 6}, 232448, false},  {{101, 'a'}, {8, 6}, 232448, false}, {{101, 'f'}, {8, 8}, 232448, false},
     {{103, 0}, {8, 8}, 232448},  {{103, 'a'}, {8, 8}, 232448}, {{103, 'f'}, {8, 8}, 232448},
+    {{107, 0}, {9, 4}, 232448},  {{107, 'a'}, {9, 4}, 232448}, {{107, 'f'}, {9, 4}, 232448},
     {{110, 0}, {9, 0}, 232448},  {{110, 'a'}, {9, 0}, 232448}, {{110, 'f'}, {9, 0}, 232448},
     {{120, 0}, {8, 7}, 101376},  {{120, 'a'}, {8, 7}, 101376}, {{120, 'f'}, {8, 8}, 101376},
     {{121, 0}, {8, 8}, 101376},  {{121, 'a'}, {8, 8}, 101376}, {{121, 'f'}, {8, 8}, 101376},
@@ -128,10 +130,13 @@ struct Since {
   int sm = 0;
   Reach reach = Reach::Onward;
   Version last = newest_version;
-  int last_sm = 0;  // 0: none
+  int last_sm = 0;                     // 0: none
+  std::array<std::int16_t, 3> only{};  // these numbers alone; 0: no such restriction
 
   constexpr bool has(Arch arch) const {
     if (last_sm != 0 && arch.sm > last_sm) return false;
+    if (only[0] != 0 && arch.sm != only[0] && arch.sm != only[1] && arch.sm != only[2])
+      return false;
     switch (reach) {
       case Reach::Onward: return arch.sm >= sm;
       case Reach::Family: return arch.sm >= sm && arch.suffix != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/isa/type.h - element and register types, spelled as PTX spells them (PTX ISA 5.2,
+// tartan/isa/type.h - element and register types, spelled as PTX spells them (PTX ISA 9.0, 5.2,
 // "Types").
 #pragma once
 
@@ -17,6 +17,8 @@ enum class Type : std::uint8_t {
   none,
   pred,
   b1,
+  b2,
+  b4,
   s4,
   u4,
   e2m1,  // below a byte
@@ -67,7 +69,11 @@ enum class Type : std::uint8_t {
   e4m3x4,
   e5m2x2,
   e5m2x4,
-  ue8m0x2,  // results and sources of cvt
+  e2m1p4x4,
+  s2f6x2,
+  ue5m3x2,
+  ue8m0x4,
+  ue8m0x2,  // results and sources of cvt and of packed arithmetic
 };
 
 /// A row of the table of types.
@@ -84,6 +90,8 @@ inline constexpr TypeInfo type_table[] = {
     {Type::none, "", 0, false, false},
     {Type::pred, "pred", 1, false, false},
     {Type::b1, "b1", 1, false, false},
+    {Type::b2, "b2", 2, false, false},
+    {Type::b4, "b4", 4, false, false},
     {Type::s4, "s4", 4, false, true},
     {Type::u4, "u4", 4, false, false},
     {Type::e2m1, "e2m1", 4, true, false},
@@ -134,6 +142,10 @@ inline constexpr TypeInfo type_table[] = {
     {Type::e4m3x4, "e4m3x4", 32, true, false},
     {Type::e5m2x2, "e5m2x2", 16, true, false},
     {Type::e5m2x4, "e5m2x4", 32, true, false},
+    {Type::e2m1p4x4, "e2m1p4x4", 32, true, false},
+    {Type::s2f6x2, "s2f6x2", 16, true, false},
+    {Type::ue5m3x2, "ue5m3x2", 16, true, false},
+    {Type::ue8m0x4, "ue8m0x4", 32, true, false},
     {Type::ue8m0x2, "ue8m0x2", 16, true, false},
 };
 // clang-format on

@@ -323,6 +323,7 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   }
   const Decode decode = find_decode(spelling.opcode());
   if (!decode) return unsupported();
+  if (is_newer_than_emulated(module_.spelling(instruction), decode)) return unsupported();
   const std::size_t first = program_.ops.size();
   first_use_ = static_cast<std::ptrdiff_t>(program_.registers.uses.size());
   decode(*this);

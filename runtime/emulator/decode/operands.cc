@@ -133,6 +133,11 @@ std::uint32_t Decoder::special_source(std::string_view name, Type type, bool& fo
   found = row && (counter || !row->varies) && row->first != SpecialRegister::warp_sz &&
           (row->vector ? at != elements.npos : dot == std::string_view::npos);
   if (!found) return 0;
+  if (row->first >= SpecialRegister::perctamemoryoffset &&
+      row->first <= SpecialRegister::locality_domain_supplemental_sm) {
+    error("unsupported-instruction"_rule, fmt::format("{} is not emulated", name));
+    return 0;
+  }
   // Nobody counts events; there is no fourth dimension.
   if (counter || element == ".w") return constant(0, width_of(type));
   const int behind = row->vector  ? static_cast<int>(at / 2)

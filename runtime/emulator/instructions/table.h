@@ -45,6 +45,10 @@ std::span<const InstructionRow> approximation_instructions();
 std::span<const InstructionRow> launch_control_instructions();
 std::span<const InstructionRow> refused_instructions();
 
+/// Whether `decode` would take a form of PTX after 9.0 that it was not taught: all but those of ld
+/// and st, whose words say no more than older ones, and of matrix products.
+bool is_newer_than_emulated(const isa::Spelling& spelling, Decode decode);
+
 /// How that opcode is decoded; null: the emulator does not know it.
 Decode find_decode(Opcode opcode);
 

@@ -196,17 +196,9 @@ std::uint64_t Block::special(isa::SpecialRegister which, std::uint32_t warp,
     case SpecialRegister::reserved_smem_offset_0:
     case SpecialRegister::reserved_smem_offset_1:
     case SpecialRegister::current_graph_exec: return 0;
-    // Read by mov when it runs, or constants: they have no slots.
-    case SpecialRegister::clock:
-    case SpecialRegister::clock_hi:
-    case SpecialRegister::clock64:
-    case SpecialRegister::globaltimer:
-    case SpecialRegister::globaltimer_lo:
-    case SpecialRegister::globaltimer_hi:
-    case SpecialRegister::warp_sz:
-    case SpecialRegister::pm:
-    case SpecialRegister::pm_64: assert(false); return 0;
     case SpecialRegister::envreg: break;
+    // Read by mov when it runs, constants, or refused by the decoder: they have no slots.
+    default: assert(which > SpecialRegister::envreg); break;
   }
   return environment(context_, static_cast<std::uint32_t>(which) -
                                    static_cast<std::uint32_t>(SpecialRegister::envreg));
