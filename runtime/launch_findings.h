@@ -25,8 +25,16 @@ inline bool only_warns(std::string_view id) {
 /// Of what `tartan check` warns about a text, this only warns of its launch too: the launch itself
 /// shows whether it happens.
 inline bool is_shown_by_launch(std::string_view id) {
-  return id == "maybe-divergent"_rule.id || id == "missing-wait"_rule.id ||
-         id == "missing-barrier"_rule.id || id == "register-bounds"_rule.id;
+  return id == "newer-than-known"_rule.id || id == "maybe-divergent"_rule.id ||
+         id == "missing-wait"_rule.id || id == "missing-barrier"_rule.id ||
+         id == "register-bounds"_rule.id;
+}
+
+/// Whether a warning is about what a text newer than known has: a launch refuses it, if its kernel
+/// has it.
+inline bool is_of_newer_text(std::string_view id) {
+  return id == "unknown-instruction"_rule.id || id == "unknown-qualifier"_rule.id ||
+         id == "unknown-form"_rule.id || id == "target-support"_rule.id;
 }
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -87,7 +87,7 @@ class Run {
     }
     if (outcome_.hardware.empty() && !tree.targets.empty()) outcome_.hardware = tree.targets[0];
     for (const Diag& diag : found) {
-      if (diag.level == Level::Note) continue;
+      if (diag.level == Level::Note || detail::is_of_newer_text(diag.id)) continue;
       Finding finding = to_finding(diag);
       if (!detail::is_shown_by_launch(diag.id)) finding.level = Level::Error;
       add(finding);

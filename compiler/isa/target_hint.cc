@@ -75,6 +75,7 @@ std::string target_hint(std::string_view text) {
 }
 
 std::string version_problem(Version version) {
+  if (is_newer(version)) return {};
   if (version > newest_version)
     return fmt::format("PTX {} is newer than this release of Tartan supports ({})", version.text(),
                        newest_version.text());
@@ -86,6 +87,20 @@ std::string version_problem(Version version) {
 std::string target_problem(std::string_view text) {
   return read_target_name(text) ? std::string()
                                 : fmt::format("unknown target {}{}", text, target_hint(text));
+}
+
+std::string newer_problem(std::optional<Version> version, const std::optional<TargetName>& target) {
+  const bool newer_version = version && is_newer(*version), newer_target = target && target->newer;
+  if (!newer_version && !newer_target) return {};
+  std::string what, as;
+  if (newer_version) what = fmt::format("PTX {}", version->text()), as = newest_version.text();
+  if (newer_target) {
+    what += fmt::format("{}target {}", newer_version ? " and " : "", target->text);
+    as += fmt::format("{}{}", newer_version ? " and " : "", target->arch.text());
+  }
+  return fmt::format("{} {} newer than this release of Tartan: the module is judged as if for {}{}",
+                     what, newer_version && newer_target ? "are" : "is",
+                     newer_version ? "PTX " : "", as);
 }
 
 }  // namespace tartan::TARTAN_ABI

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tartan/isa/target.h"
+#include "compiler/isa/target_name.h"
 
 namespace tartan::TARTAN_ABI {
 
@@ -16,6 +16,9 @@ Version nearest_version(Version version);
 /// What follows "unknown target sm_9O": "; the nearest is sm_90"; of a GPU's name "; the GPU H100
 /// has sm_90a".
 std::string target_hint(std::string_view text);
+
+/// That a module's version or target is newer than known, and what it is judged as; else empty.
+std::string newer_problem(std::optional<Version> version, const std::optional<TargetName>& target);
 
 /// What is wrong with a module's .version, and with its .target; empty if nothing is.
 std::string version_problem(Version version);

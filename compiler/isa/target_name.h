@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // compiler/isa/target_name.h - the names that .target may give an architecture: sm_90a and
-// compute_90a, and those of GPUs before the oldest one of the table.
+// compute_90a, those of GPUs before the oldest one of the table, and those of GPUs to come.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,14 @@ std::optional<Arch> arch_named(std::string_view text);
 /// What a word of .target names.
 struct TargetName {
   std::string_view text;
-  Arch arch;      // what the module is judged as
-  Version first;  // the first PTX version that has the name
-  int older = 0;  // the number of a GPU before archs[0], which is judged as archs[0]; or 0
+  Arch arch;           // what the module is judged as
+  Version first;       // the first PTX version that has the name
+  int older = 0;       // the number of a GPU before archs[0], which is judged as archs[0]; or 0
+  bool newer = false;  // a GPU that the table lacks, which is judged as the nearest older one
 };
+
+/// A version after the newest known one that PTX may have one day.
+bool is_newer(Version version);
 
 /// Nothing if no architecture has that name.
 std::optional<TargetName> read_target_name(std::string_view text);

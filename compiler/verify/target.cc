@@ -40,6 +40,7 @@ void take_target(Context& context) {
   }
   if (!has_known_version(context)) return;
   context.target.arch = named->arch;
+  if (named->newer) return;
   for (const std::string_view word : module.targets)
     if (const auto each = read_target_name(word)) require_version(context, word, each->first);
   if (named->older)
@@ -57,6 +58,12 @@ void check_target(Context& context) {
   if (context.options.ptx) context.target.ptx = *context.options.ptx;
   if (const std::string wrong = version_problem(module.version); !wrong.empty())
     context.report("unknown-version"_rule, module.version_offset, 8, wrong);
+  const auto target = context.options.arch ? std::nullopt : named_target(module.targets);
+  if (const std::string newer = newer_problem(module.version, target); !newer.empty()) {
+    const bool version = is_newer(module.version);
+    context.report("newer-than-known"_rule, version ? module.version_offset : module.target_offset,
+                   version ? 8 : 7, newer);
+  }
   if (context.options.arch) take_arch(context, *context.options.arch);
   else if (!module.targets.empty()) take_target(context);
 }

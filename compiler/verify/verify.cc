@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/isa/target_name.h"
 #include "compiler/ptx/parse_all.h"
 #include "compiler/support/messages.h"
 #include "compiler/verify/first_errors.h"
@@ -39,6 +40,21 @@ bool has_collectives(const ptx::Module& module, const ptx::Function& function) {
   return false;
 }
 
+// What a later version or a later GPU may have is no error.
+Options allowing_newer(const ptx::Module& module, Options options) {
+  const auto target = options.arch ? std::nullopt : named_target(module.targets);
+  const bool newer_target = target && target->newer;
+  if (!newer_target && !is_newer(module.version)) return options;
+  const auto warn = [&](const Rule& rule) {
+    if (!options.levels.overridden(rule)) options.levels.set(rule, Level::Warning);
+  };
+  for (const Rule* each :
+       {&"unknown-instruction"_rule, &"unknown-qualifier"_rule, &"unknown-form"_rule})
+    warn(*each);
+  if (newer_target) warn("target-support"_rule);
+  return options;
+}
+
 Diags diags_of(const Options& options) { return Diags({options.levels, options.max_errors}); }
 
 }  // namespace
@@ -65,7 +81,8 @@ void Context::finish() {
                                      remarks_ - most_remarks)});
 }
 
-Diags verify(const ptx::Module& module, const Options& options) {
+Diags verify(const ptx::Module& module, const Options& asked) {
+  const Options options = allowing_newer(module, asked);
   Diags diags = diags_of(options);
   Context context(module, options, diags);
   for (const auto pass : module_passes) pass(context);

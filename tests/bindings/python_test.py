@@ -224,8 +224,8 @@ class Host(unittest.TestCase):
             self.device.load_ptx(None, "scale")
         with self.assertRaisesRegex(tartan.Error, "found the path kernels/k.ptx"):
             self.device.load_ptx("kernels/k.ptx", "k")
-        with self.assertRaisesRegex(tartan.Error, "PTX 9.9 is newer than this release"):
-            self.device.load_ptx(SCALE.replace("7.8", "9.9"), "scale")
+        with self.assertRaisesRegex(tartan.Error, "PTX 11.0 is newer than this release"):
+            self.device.load_ptx(SCALE.replace("7.8", "11.0"), "scale")
         with self.assertRaisesRegex(tartan.Error, "unknown target sm_3"):
             self.device.load_ptx(SCALE.replace("sm_80", "sm_3"), "scale")
 
