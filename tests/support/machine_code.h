@@ -13,11 +13,33 @@
 #include <sstream>
 #include <string>
 
+#include "tartan/isa/target.h"
+#include "tests/support/shell.h"
 #include "tests/support/text_files.h"
 
 namespace tartan::test {
 
 inline bool has_assembler() { return std::system("ptxas --version > /dev/null 2>&1") == 0; }
+
+/// 1305 of the assembler of CUDA 13.5; 0 without one.
+inline int assembler_version() {
+  const Ran said = shell("ptxas --version 2> /dev/null");
+  const std::size_t at = said.out.find("release ");
+  int major = 0, minor = 0;
+  if (at == std::string::npos ||
+      std::sscanf(said.out.c_str() + at, "release %d.%d", &major, &minor) != 2)
+    return 0;
+  return 100 * major + minor;
+}
+
+/// Whether there is one that takes this version: that of CUDA 13.0 takes up to 9.0, that of 13.5 up
+/// to 9.5.
+inline bool assembler_takes(Version version) {
+  static const int own = assembler_version();
+  if (own == 0) return false;
+  return version.major < own / 100 - 4 ||
+         (version.major == own / 100 - 4 && version.minor <= own % 100);
+}
 
 /// The -arch for a .target: the assembler of CUDA 13 has none older than sm_75, and names sm_101
 /// sm_110.
