@@ -68,11 +68,13 @@ def main():
     draw = random.Random(int(sys.argv[4]) if len(sys.argv) > 4 else 1)
     rounds = int(sys.argv[5]) if len(sys.argv) > 5 else 100
     all_texts = list(texts(folder))
+    if not all_texts: sys.exit(f"mutants.py: no text of PTX 9.1 or later below {folder}")
     first_words = [line.split(" ")[0] for text in all_texts for line in text.split("\n") if line]
     words = sorted(({word for first in first_words for word in re.findall(r"\.[A-Za-z0-9_:]+", first)}
                     | set(EXTRA)) - OVERLOOKED)
-    agree, differ = 0, 0
-    path = os.path.join(tempfile.mkdtemp(), "mutant.ptx")
+    agree, differ, unjudged = 0, 0, 0
+    scratch = tempfile.TemporaryDirectory()
+    path = os.path.join(scratch.name, "mutant.ptx")
     for _ in range(rounds):
         text = draw.choice(all_texts)
         lines = text.split("\n")
@@ -88,7 +90,7 @@ def main():
         arch = re.search(r"^\.target\s+sm_(\w+)", text, re.M).group(1)
         with open(path, "w") as file: file.write("\n".join(lines))
         bad, end = assembler(ptxas, path, "compute_" + arch)
-        if bad is None: continue
+        if bad is None: unjudged += 1; continue
         mine = checked(tartan, path)
         for line in changed:
             if end is not None and line >= end: break
@@ -102,7 +104,7 @@ def main():
             print("refused" if line in mine else "taken", arch, changed[line].strip()[:150], "|",
                   mine.get(line, "")[:160])
     rate = agree / max(1, agree + differ)
-    print(f"{agree + differ} mutants, {100 * rate:.2f} % agree")
+    print(f"{agree + differ} mutants, {100 * rate:.2f} % agree; of {unjudged} texts ptxas said nothing")
     return 0 if rate >= 0.995 and agree else 1
 
 
