@@ -13,6 +13,7 @@
 
 namespace tartan::TARTAN_ABI {
 
+/// What a target has or lacks, as whoever writes a kernel asks for it: `target.has(Feature::tma)`.
 enum class Feature : std::uint8_t {
   async_copy,            // copies to shared memory that other threads can wait for
   clusters,              // CTAs that access each other's shared memory
