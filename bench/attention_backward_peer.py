@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gradients of attention beside cuDNN's and FlashAttention's, in one process on one GPU.
 
-    gpu_attention_backward --emit DIR            # anywhere: PTX and launches.json
-    python3 attention_backward_peer.py DIR       # with PyTorch, on the GPU
+    python3 bench/attention_backward_peer.py     # with PyTorch and the package tartan, on a GPU
 
 The peers are the backward pass of torch.nn.functional.scaled_dot_product_attention restricted to one backend each.
 Each figure has all kernels of a backward pass; five products are counted, half of them when causal. How it is
-timed: see attention_peer.py; of the cool figures, the peers' have PyTorch's time to start, too. Gradients are
+timed: see peer.py. Gradients are
 compared with a plain f32 computation of the first and the last head.
 """
 import sys
 
-from peer import Entry, WRONG, error_of, measure, own_launch, race, run_contests, table
+from attention_peer import AXES, operations_of, problem_of, title_of
+from peer import Entry, WRONG, error_of, measure, race, run_contests, table, torch_type
+
+LARGEST_STEP = 128  # queries of a step
 
 
 def peers(torch, case, q, k, v, d_o):
@@ -24,7 +26,7 @@ def peers(torch, case, q, k, v, d_o):
         try:
             with sdpa_kernel(getattr(SDPBackend, backend)):
                 leaves = [each.detach().requires_grad_() for each in (q, k, v)]
-                out = attention(*leaves, is_causal=case["causal"], **({"enable_gqa": True} if share > 1 else {}))
+                out = attention(*leaves, is_causal=bool(case["causal"]), **({"enable_gqa": True} if share > 1 else {}))
 
             def run(out=out, leaves=leaves):
                 return torch.autograd.grad(out, leaves, d_o, retain_graph=True)
@@ -63,60 +65,53 @@ def note_of(got, expected):
     return ("WRONG: " if max(worst) > WRONG else "") + "errors " + " ".join(f"{each:.1e}" for each in worst)
 
 
-def contest(torch, driver, folder, case, rounds):
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[case["type"]]
+def contest(bench, case):
+    torch, case = bench.torch, problem_of(case)
+    batch, heads, kv_heads, length, d = (case[each] for each in ("batch", "heads", "kv_heads", "length", "head_dim"))
+    kind, share, causal = torch_type(torch, case["type"]), case["share"], bool(case["causal"])
     torch.manual_seed(1)
-    shape = lambda heads: (case["batch"], heads, case["length"], case["head_dim"])
-    make = lambda heads: torch.randn(shape(heads), device="cuda", dtype=kind)
-    q, k, v, d_o = make(case["heads"]), make(case["kv_heads"]), make(case["kv_heads"]), make(case["heads"])
-    share = case["heads"] // case["kv_heads"]
+    make_matrix = lambda heads: torch.randn((batch, heads, length, d), device="cuda", dtype=kind)
+    q, k, v, d_o = (make_matrix(each) for each in (heads, kv_heads, kv_heads, heads))
     o, lse = torch.ops.aten._scaled_dot_product_flash_attention(
-        q, *(each.repeat_interleave(share, 1) for each in (k, v)), 0.0, case["causal"])[:2]
+        q, *(each.repeat_interleave(share, 1) for each in (k, v)), 0.0, causal)[:2]
     o = o.contiguous()
     gradients = [torch.empty_like(each) for each in (q, k, v)]
-    most = {name: max([16] + [launch["elements"][name] for launch in case["launches"]])
-            for name in ("stats", "sums", "turns")}
-    work = {name: torch.empty(count, device="cuda", dtype=torch.float32) for name, count in most.items()}
-    everything = {"Q": q, "K": k, "V": v, "O": o, "dO": d_o, "LSE": lse, "dQ": gradients[0], "dK": gradients[1],
-                  "dV": gradients[2], **work}
-    addresses = {name: each.data_ptr() for name, each in everything.items()}
+    rows = batch * heads * -(-length // LARGEST_STEP) * LARGEST_STEP
+    work = {name: torch.empty(count, device="cuda")
+            for name, count in (("stats", 2 * rows), ("sums", rows * d), ("turns", rows + 1))}
+    values = {"queries": length, "keys": length, "heads": heads, "kv_heads": kv_heads, "scale": d ** -0.5, "Q": q,
+              "K": k, "V": v, "O": o, "dO": d_o, "LSE": lse, "dQ": gradients[0], "dK": gradients[1],
+              "dV": gradients[2], **work}
+
+    def make(**options):
+        steps = [bench.compiled("attention_backward" + name, type=case["type"], head_dim=d, causal=causal,
+                                **options).launch(values, grid=(0, 0, batch)) for name in ("_rows", "", "_queries")]
+
+        def run():
+            for each in steps:
+                each()
+
+        return run
+
     expected = [{}, {}, {}]
-    for batch, kv_head in {(0, 0), (case["batch"] - 1, case["kv_heads"] - 1)}:
-        parts = reference(torch, case, q, k, v, d_o, batch, kv_head)
-        expected[0][batch, kv_head * share] = parts[0]
-        expected[1][batch, kv_head], expected[2][batch, kv_head] = parts[1], parts[2]
-    entries = []
-    for launch in case["launches"]:
-        try:
-            steps = [own_launch(driver, folder, each, addresses, lambda: torch.cuda.current_stream().cuda_stream)
-                     for each in launch["kernels"]]
-
-            def run(steps=steps):
-                for each in steps:
-                    each()
-
-            for _ in range(2):  # the second one on the work space that the first one left
-                for each in gradients:
-                    each.fill_(float("nan"))
-                run()
-            torch.cuda.synchronize()
-        except RuntimeError as error:
-            print(f"{launch['name']}: {error}", file=sys.stderr)
-            if "illegal" in str(error) or "unspecified" in str(error):
-                raise
-            continue
-        entries.append(Entry(launch["name"], False, run, case["operations"], note_of(gradients, expected)))
+    for of_batch, kv_head in {(0, 0), (batch - 1, kv_heads - 1)}:
+        parts = reference(torch, case, q, k, v, d_o, of_batch, kv_head)
+        expected[0][of_batch, kv_head * share] = parts[0]
+        expected[1][of_batch, kv_head], expected[2][of_batch, kv_head] = parts[1], parts[2]
+    operations = operations_of(case, 5)
+    # The second run on the work space that the first one left.
+    entries = bench.entries(make, gradients, operations, lambda: note_of(gradients, expected), runs=2)
     for name, run in peers(torch, case, q, k, v, d_o):
-        entries.append(Entry(name, True, run, case["operations"], note_of(run(), expected)))
-    measure(torch, entries, rounds)
-    title = "attention backward, " + case["title"]
+        entries.append(Entry(name, True, run, operations, note_of(run(), expected)))
+    measure(torch, entries, bench.rounds)
+    title = "attention backward, " + title_of(case)
     return race(title, entries, table(title, entries))
 
 
-def contest_with_gradients(torch, *rest):
-    with torch.inference_mode(False):
-        return contest(torch, *rest)
+def contest_with_gradients(bench, case):
+    with bench.torch.inference_mode(False):
+        return contest(bench, case)
 
 
 if __name__ == "__main__":
-    run_contests("attention_backward_peer", "gpu_attention_backward", __doc__, "TFLOP/s", contest_with_gradients)
+    run_contests(__doc__, "TFLOP/s", {**AXES, "head_dim": [128]}, contest_with_gradients)

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attention kernel over packed sequences beside PyTorch's, in one process on one GPU.
 
-    gpu_attention --packed 8192 4096 1000 7 --emit DIR   # anywhere: PTX and launches.json
-    python3 attention_packed_peer.py DIR                 # with PyTorch, on the GPU
+    python3 bench/attention_packed_peer.py --lengths 8192,4096,1000,7    # with PyTorch and tartan, on a GPU
 
 The peers are PyTorch's FlashAttention with the same starts and, where causal, cuDNN's over sequences padded to the
 longest one: its time has the padding, its rate counts what the sequences need. (PyTorch's call of cuDNN with starts takes
@@ -12,13 +11,16 @@ longest one: its time has the padding, its rate counts what the sequences need. 
 import sys
 
 from attention_peer import reference
-from peer import Entry, measure, note_of, own_entries, race, run_contests, table
+from peer import Entry, measure, note_of, race, run_contests, table, torch_type
+
+AXES = {"lengths": ["8192,4096,1000,7"], "head_dim": [64, 128], "causal": [0, 1], "width": 2048, "share": 1,
+        "type": "bf16"}
 
 
 def peers(torch, case, q, k, v, starts):
     """(name, function that gives O of all sequences) of every peer that takes the problem."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    lengths, share, causal = case["packed"], case["heads"] // case["kv_heads"], case["causal"]
+    lengths, share, causal = case["packed"], case["heads"] // case["kv_heads"], bool(case["causal"])
     longest = max(lengths)
 
     def flash():
@@ -53,35 +55,46 @@ def peers(torch, case, q, k, v, starts):
         yield name, run, rows
 
 
-def contest(torch, driver, folder, case, rounds):
+def contest(bench, case):
     """Measures one case; gives its race."""
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[case["type"]]
+    torch = bench.torch
     torch.manual_seed(1)
-    lengths = case["packed"]
-    make = lambda heads: torch.randn((case["length"], heads, case["head_dim"]), device="cuda", dtype=kind)
-    q, k, v = make(case["heads"]), make(case["kv_heads"]), make(case["kv_heads"])
+    lengths = [int(each) for each in case["lengths"].split(",")]
+    kind, d, heads, causal = (torch_type(torch, case["type"]), case["head_dim"], case["width"] // case["head_dim"],
+                              bool(case["causal"]))
+    case = {**case, "packed": lengths, "length": sum(lengths), "heads": heads, "kv_heads": heads // case["share"]}
+    make_matrix = lambda heads: torch.randn((case["length"], heads, d), device="cuda", dtype=kind)
+    q, k, v = make_matrix(heads), make_matrix(case["kv_heads"]), make_matrix(case["kv_heads"])
     o = torch.empty_like(q)
-    lse = torch.empty((case["heads"], case["length"]), device="cuda", dtype=torch.float32)
+    lse = torch.empty((heads, case["length"]), device="cuda", dtype=torch.float32)
     begins = [sum(lengths[:i]) for i in range(len(lengths) + 1)]
     starts = torch.tensor(begins, device="cuda", dtype=torch.int32)
-    addresses = {name: each.data_ptr()
-                 for name, each in (("Q", q), ("K", k), ("V", v), ("O", o), ("LSE", lse), ("starts", starts))}
+    values = {"queries": case["length"], "keys": case["length"], "heads": heads, "kv_heads": case["kv_heads"],
+              "scale": d ** -0.5, "sequences": len(lengths), "query_starts": starts, "key_starts": starts, "Q": q,
+              "K": k, "V": v, "O": o, "LSE": lse}
+
+    def make(**options):
+        kernel = bench.compiled("attention", type=case["type"], head_dim=d, causal=causal, packed=True, **options)
+        rows = 192 if d <= 96 else 128  # of a tile of queries: what tuned() takes for Hopper
+        return kernel.launch(values, grid=(-(-max(lengths) // rows), 0, 0))
+
     expected = {}
     for i in {0, len(lengths) - 1, lengths.index(max(lengths))}:
         rows = slice(begins[i], begins[i + 1])
         one = [each[None, rows].transpose(1, 2) for each in (q, k, v)]
-        for head in {0, case["heads"] - 1}:
+        for head in {0, heads - 1}:
             expected[(i, head)] = reference(torch, {**case, "length": lengths[i]}, *one, 0, head)
     parts = lambda out: {(i, head): out[begins[i]:begins[i + 1], head] for i, head in expected}
+    operations = sum(4 * heads * d * length ** 2 / (2 if causal else 1) for length in lengths)
 
-    entries = own_entries(torch, driver, folder, case, addresses, o, case["operations"],
-                          lambda: note_of(parts(o), expected))
+    entries = bench.entries(make, o, operations, lambda: note_of(parts(o), expected))
     for name, run, rows in peers(torch, case, q, k, v, starts):
-        entries.append(Entry(name, True, run, case["operations"], note_of(parts(rows(run())), expected)))
-    measure(torch, entries, rounds)
-    title = "attention, " + case["title"]
+        entries.append(Entry(name, True, run, operations, note_of(parts(rows(run())), expected)))
+    measure(torch, entries, bench.rounds)
+    title = (f"attention, {case['type']}, {len(lengths)} packed sequences of {case['lengths']}, {heads} heads of {d}"
+             f"{', causal' * causal}")
     return race(title, entries, table(title, entries))
 
 
 if __name__ == "__main__":
-    run_contests("attention_packed_peer", "gpu_attention --packed", __doc__, "TFLOP/s", contest)
+    run_contests(__doc__, "TFLOP/s", AXES, contest)

@@ -2,15 +2,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attention kernel beside cuDNN's and FlashAttention, in one process on one GPU.
 
-    gpu_attention --emit DIR                 # anywhere: PTX and launches.json
-    python3 attention_peer.py DIR            # with PyTorch, on the GPU
+    python3 bench/attention_peer.py          # with PyTorch and the package tartan, on a GPU
 
 The peers are torch.nn.functional.scaled_dot_product_attention restricted to one backend each. How it
 is timed: see peer.py. Every output is compared with a plain f32 computation of the first and the last head.
 """
 import sys
 
-from peer import Entry, measure, note_of, own_entries, race, run_contests, table
+from peer import Entry, measure, note_of, race, run_contests, table, torch_type
+
+AXES = {"head_dim": [64, 128], "length": [4096, 16384], "causal": [0, 1], "tokens": 16384, "width": 2048, "share": 1,
+        "type": "bf16"}
+
+
+def problem_of(case):
+    """The case with its heads and batch."""
+    heads, length = case["width"] // case["head_dim"], case["length"]
+    return {**case, "heads": heads, "kv_heads": heads // case["share"], "batch": max(1, case["tokens"] // length)}
+
+
+def title_of(case):
+    shared = f" ({case['kv_heads']} of keys)" if case["kv_heads"] != case["heads"] else ""
+    return (f"{case['type']}, {case['length']} queries and keys, {case['heads']} heads of {case['head_dim']}{shared}, "
+            f"batch {case['batch']}{', causal' if case['causal'] else ''}")
+
+
+def operations_of(case, products):
+    """Of so many products of queries and keys, half of them when causal."""
+    return (2 * products * case["batch"] * case["heads"] * case["head_dim"] * case["length"] ** 2
+            / (2 if case["causal"] else 1))
 
 
 def peers(torch, case, q, k, v):
@@ -26,7 +46,7 @@ def peers(torch, case, q, k, v):
 
             def run(keys=keys, values=values, words=words, backend=getattr(SDPBackend, backend)):
                 with sdpa_kernel(backend):
-                    return attention(q, keys, values, is_causal=case["causal"], **words)
+                    return attention(q, keys, values, is_causal=bool(case["causal"]), **words)
 
             try:
                 run()
@@ -53,26 +73,33 @@ def reference(torch, case, q, k, v, batch, head):
     return torch.cat(out)
 
 
-def contest(torch, driver, folder, case, rounds):
+def contest(bench, case):
     """Measures one case; gives its race."""
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[case["type"]]
+    torch, case = bench.torch, problem_of(case)
+    batch, heads, kv_heads, length, d = (case[each] for each in ("batch", "heads", "kv_heads", "length", "head_dim"))
+    kind = torch_type(torch, case["type"])
     torch.manual_seed(1)
-    shape = lambda heads: (case["batch"], heads, case["length"], case["head_dim"])
-    make = lambda heads: torch.randn(shape(heads), device="cuda", dtype=kind)
-    q, k, v = make(case["heads"]), make(case["kv_heads"]), make(case["kv_heads"])
+    make_matrix = lambda heads: torch.randn((batch, heads, length, d), device="cuda", dtype=kind)
+    q, k, v = make_matrix(heads), make_matrix(kv_heads), make_matrix(kv_heads)
     o = torch.empty_like(q)
-    lse = torch.empty(shape(case["heads"])[:3], device="cuda", dtype=torch.float32)
-    addresses = {name: each.data_ptr() for name, each in (("Q", q), ("K", k), ("V", v), ("O", o), ("LSE", lse))}
-    places = {(0, 0), (case["batch"] - 1, case["heads"] - 1)}
-    expected = {place: reference(torch, case, q, k, v, *place) for place in places}
+    lse = torch.empty((batch, heads, length), device="cuda", dtype=torch.float32)
+    values = {"queries": length, "keys": length, "heads": heads, "kv_heads": kv_heads, "scale": d ** -0.5, "Q": q,
+              "K": k, "V": v, "O": o, "LSE": lse}
 
-    entries = own_entries(torch, driver, folder, case, addresses, o, case["operations"], lambda: note_of(o, expected))
+    def make(**options):
+        kernel = bench.compiled("attention", type=case["type"], head_dim=d, causal=bool(case["causal"]), **options)
+        return kernel.launch(values, grid=(0, 0, batch))
+
+    places = {(0, 0), (batch - 1, heads - 1)}
+    expected = {place: reference(torch, case, q, k, v, *place) for place in places}
+    operations = operations_of(case, 2)
+    entries = bench.entries(make, o, operations, lambda: note_of(o, expected))
     for name, run in peers(torch, case, q, k, v):
-        entries.append(Entry(name, True, run, case["operations"], note_of(run(), expected)))
-    measure(torch, entries, rounds)
-    title = "attention, " + case["title"]
+        entries.append(Entry(name, True, run, operations, note_of(run(), expected)))
+    measure(torch, entries, bench.rounds)
+    title = "attention, " + title_of(case)
     return race(title, entries, table(title, entries))
 
 
 if __name__ == "__main__":
-    run_contests("attention_peer", "gpu_attention", __doc__, "TFLOP/s", contest)
+    run_contests(__doc__, "TFLOP/s", AXES, contest)

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paged decoding beside cuDNN's and FlashAttention's decoding, in one process on one GPU.
 
-    gpu_decode --emit DIR                 # anywhere: PTX and launches.json
-    python3 decode_peer.py DIR            # with PyTorch, on the GPU
+    python3 bench/decode_peer.py          # with PyTorch and the package tartan, on a GPU
 
 The peers are torch.nn.functional.scaled_dot_product_attention restricted to one backend each; they read the same
 keys and values without pages. Figures are bytes of keys and values over time, beside the read bandwidth: that of
@@ -13,7 +12,11 @@ the last key, the last token's.
 """
 import sys
 
-from peer import Entry, bandwidth_table, measure, note_of, own_entries, race, read_bandwidth, run_contests
+from peer import Entry, bandwidth_table, measure, note_of, race, read_bandwidth, run_contests, sizes, torch_type
+
+AXES = {"shape": ["128x8192", "16x8192", "4x32768"], "queries": [1, 8], "page": [64, 16], "heads": 64, "kv_heads": 8,
+        "head_dim": 128, "type": "bf16", "in_order": False}
+BLOCKS_PER_MULTIPROCESSOR = 4  # at most
 
 
 def make_cache(torch, case, kind):
@@ -65,35 +68,45 @@ def reference(torch, case, q, k, v, sequence, head):
     return torch.softmax(scores, -1) @ v[sequence, kv_head].float()
 
 
-def contest(torch, driver, folder, case, rounds, read_bandwidth):
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[case["type"]]
+def contest(bench, case):
+    torch = bench.torch
+    case["batch"], case["length"] = sizes(case["shape"])
+    batch, queries, heads, kv_heads, d = (case[each] for each in ("batch", "queries", "heads", "kv_heads", "head_dim"))
+    kind = torch_type(torch, case["type"])
     torch.manual_seed(1)
     paged_k, paged_v, table = make_cache(torch, case, kind)
-    q = torch.randn((case["batch"], case["queries"], case["heads"], case["head_dim"]), device="cuda", dtype=kind)
+    q = torch.randn((batch, queries, heads, d), device="cuda", dtype=kind)
     o = torch.empty_like(q)
-    lengths = torch.full((case["batch"],), case["length"], device="cuda", dtype=torch.int32)
-    counters = torch.zeros((case["batch"], case["kv_heads"]), device="cuda", dtype=torch.int32)
-    work = [torch.empty(max([1] + [launch["partials"][i] for launch in case["launches"]]), device="cuda")
-            for i in range(2)]
-    addresses = {name: each.data_ptr() for name, each in (
-        ("Q", q), ("K", paged_k), ("V", paged_v), ("table", table), ("lengths", lengths), ("O", o), ("P", work[0]),
-        ("L", work[1]), ("counters", counters))}
+    lengths = torch.full((batch,), case["length"], device="cuda", dtype=torch.int32)
+    counters = torch.zeros((batch, kv_heads), device="cuda", dtype=torch.int32)
+    blocks = max(BLOCKS_PER_MULTIPROCESSOR * bench.device.multiprocessors, batch * kv_heads)
+    rows = queries * heads // kv_heads
+    values = {"batch": batch, "kv_heads": kv_heads, "most_pages": table.shape[1], "scale": d ** -0.5, "Q": q,
+              "K": paged_k, "V": paged_v, "table": table, "lengths": lengths, "O": o, "counters": counters,
+              "P": torch.empty(2 * blocks * rows * d, device="cuda"),
+              "L": torch.empty(4 * blocks * rows, device="cuda")}
+
+    def make(**options):
+        kernel = bench.compiled("decode", type=case["type"], head_dim=d, queries=queries,
+                                heads_per_kv=heads // kv_heads, page=case["page"], **options)
+        return kernel.launch(values)
+
     k, v = (contiguous(torch, case, each, table) for each in (paged_k, paged_v))
-    places = {(0, 0), (case["batch"] - 1, case["heads"] - 1)}
+    places = {(0, 0), (batch - 1, heads - 1)}
     whole = {place: reference(torch, case, q, k, v, *place) for place in places}
     expected = {(sequence, slice(None), head): matrix for (sequence, head), matrix in whole.items()}
     last = {(sequence, slice(-1, None), head): matrix[-1:] for (sequence, head), matrix in whole.items()}
     size = 2 * k.numel() * k.element_size()
     note = lambda: "WRONG: counters are not zero" if counters.any() else note_of(o, expected)
     # The second run on the work space that the first one left.
-    entries = own_entries(torch, driver, folder, case, addresses, o, size, note, runs=2)
+    entries = bench.entries(make, o, size, note, runs=2)
     for name, run in peers(torch, case, q, k, v):
         entries.append(Entry(name, True, run, size, note_of(run(), last)))
-    measure(torch, entries, rounds)
-    title = "decode, " + case["title"]
-    return race(title, entries, bandwidth_table(title, entries, read_bandwidth))
+    measure(torch, entries, bench.rounds)
+    title = (f"decode, {batch} sequences of {case['length']} keys, {queries} query token{'s' * (queries > 1)}, {heads} "
+             f"heads on {kv_heads}, d {d}, pages of {case['page']}{' in order' * case['in_order']}")
+    return race(title, entries, bandwidth_table(title, entries, bench.found["read_bandwidth"]))
 
 
 if __name__ == "__main__":
-    run_contests("decode_peer", "gpu_decode", __doc__, "TB/s", contest,
-                 lambda torch: {"read_bandwidth": read_bandwidth(torch)})
+    run_contests(__doc__, "TB/s", AXES, contest, lambda torch: {"read_bandwidth": read_bandwidth(torch)})

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention kernel on a GPU beside the ceiling of mma.sync: see --help, and gpu/measure.h for
-// how it measures. --emit writes what attention_peer.py and, of packed sequences,
-// attention_packed_peer.py measure beside cuDNN and FlashAttention.
+// how it measures. attention_peer.py measures it beside cuDNN and FlashAttention.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -22,8 +21,8 @@ namespace {
 struct Words {
   std::vector<int> lengths{4096, 16384}, head_dims{64, 128}, packed;
   std::vector<std::string> configs{"hopper", "default"};
-  std::string type = "bf16", device = "cuda", emit, target = "sm_90a", json, svg;
-  int tokens = 16384, width = 2048, share = 1, rounds = 5, multiprocessors = 132;
+  std::string type = "bf16", device = "cuda", json, svg;
+  int tokens = 16384, width = 2048, share = 1, rounds = 5;
 };
 
 // One problem: its matrices, and the contestants.
@@ -170,11 +169,6 @@ void add_options(CLI::App& app, Words& words) {
                  "default, or NAME=NUMBER[:NAME=NUMBER]... of\n" + gpu::attention_config_help());
   app.add_option("--rounds", words.rounds, "Rounds of the race")->capture_default_str();
   app.add_option("--device", words.device, "cuda or emulator")->capture_default_str();
-  app.add_option("--emit", words.emit,
-                 "Measure nothing: write PTX and launches.json into this folder");
-  app.add_option("--target", words.target, "What --emit compiles for")->capture_default_str();
-  app.add_option("--multiprocessors", words.multiprocessors, "Of the GPU that --emit is for")
-      ->capture_default_str();
   app.add_option("--json", words.json, "Write all figures into this file");
   app.add_option("--svg", words.svg, "Draw them into this one");
 }
@@ -182,7 +176,7 @@ void add_options(CLI::App& app, Words& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Attention on a GPU, and PTX of it to be measured elsewhere"};
+  CLI::App app{"Attention on a GPU"};
   Words words;
   add_options(app, words);
   try {
@@ -192,11 +186,6 @@ int main(int argc, char** argv) {
   }
   const auto configs = read_configs(words);
   const auto all = problems(words);
-  if (!words.emit.empty()) {
-    const auto target = Target::parse(words.target);
-    if (!target) gpu::refuse("--target", words.target, "an architecture such as sm_90a");
-    return gpu::emit(words.emit, *target, all, configs, words.multiprocessors) ? 0 : 1;
-  }
   gpu::Session session(argc, argv, words.device);
   bool written = true;
   for (const gpu::AttentionProblem& problem : all) {

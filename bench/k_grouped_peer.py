@@ -2,19 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """fp8 products grouped along k, with fine scales, beside DeepGEMM's.
 
-    gpu_k_grouped --emit DIR                          # anywhere: PTX and launches.json
-    PYTHONPATH=DEEPGEMM python3 k_grouped_peer.py DIR # with PyTorch and nvcc, on the GPU
+    PYTHONPATH=DEEPGEMM python3 bench/k_grouped_peer.py    # with PyTorch, tartan and nvcc, on a GPU
 
 DEEPGEMM is the folder of deep_gemm/, as for scaled_gemm_peer.py (commit 8dfa329, which launches a kernel for each
 group; later ones, one for all). It adds to C; its A and B lie group after group, each with rows of its own length, so
 they are copies of ours. Both run as CUDA graphs. How they are timed: see peer.py. Results of the first and the last
 group are compared with a plain f32 product of the scaled elements, and all of C with DeepGEMM's.
 """
+import random
 import sys
 
-from peer import WRONG, Entry, measure, note_of, own_launch, race, run_contests, table
+from peer import WRONG, Entry, measure, note_of, options_of, race, run_contests, sizes, table
 
 BLOCK = 128
+AXES = {"shape": ["4x4096x7168x8192", "4x7168x2048x8192", "8x4096x7168x4096", "8x7168x2048x4096", "16x4096x7168x2048",
+                  "16x7168x2048x2048"], "overwrite": False}
+
+
+def drawn(groups, depth):
+    """Depths from 0.7 to 1.3 times that, multiples of 128: the same in each run."""
+    choice = random.Random(groups)
+    return [-(-int(depth * choice.uniform(0.7, 1.3)) // BLOCK) * BLOCK for _ in range(groups)]
 
 
 def quantized(torch, rows, k):
@@ -72,17 +80,19 @@ def expected_of(torch, a, b, depths, group):
     return scaled(a) @ scaled(b).T
 
 
-def contest(torch, driver, folder, case, rounds):
+def contest(bench, case):
     """Measures one case; gives its race."""
+    torch = bench.torch
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = False
-    m, n, depths = case["m"], case["n"], case["depths"]
+    groups, m, n, depth = sizes(case["shape"])
+    depths, accumulate = drawn(groups, depth), not case["overwrite"]
     a, b = quantized(torch, m, sum(depths)), quantized(torch, n, sum(depths))
-    before = torch.randn((len(depths), m, n), device="cuda") * 10
+    before = torch.randn((groups, m, n), device="cuda") * 10
     c, on_gpu = torch.empty_like(before), torch.tensor(depths, device="cuda", dtype=torch.int32)
-    addresses = {name: each.data_ptr() for name, each in (
-        ("A", a[0]), ("SA", a[1]), ("B", b[0]), ("SB", b[1]), ("C", c), ("depths", on_gpu))}
-    checked = {0, len(depths) - 1}
+    values = {"groups": groups, "A": a[0].view(torch.uint8), "SA": a[1], "B": b[0].view(torch.uint8), "SB": b[1],
+              "C": c, "depth_of_group": on_gpu}
+    checked = {0, groups - 1}
     products = {group: expected_of(torch, a, b, depths, group) for group in checked}
     operations = 2 * m * n * sum(depths)
 
@@ -98,18 +108,24 @@ def contest(torch, driver, folder, case, rounds):
     other = peer_launch(torch, a, b, c, depths)
     if other:
         entries.append(entry("DeepGEMM", other, True, True))
-        theirs = c.clone() if case["accumulate"] else c - before
-    for launch in case["launches"]:
-        run = own_launch(driver, folder, launch, addresses, lambda: torch.cuda.current_stream().cuda_stream)
-        each = entry(launch["name"], run, False, case["accumulate"])
+        theirs = c.clone() if accumulate else c - before
+    for config in bench.configs:
+        try:
+            kernel = bench.compiled("k_grouped_gemm", m=m, n=n, k=sum(depths), accumulate=accumulate,
+                                    **options_of(config))
+        except bench.tartan.Error as error:
+            print(f"{config}: {error}", file=sys.stderr)
+            bench.refused.append(config)
+            continue
+        each = entry(config, kernel.launch(values), False, accumulate)
         if other:
             apart = ((c - theirs).abs().max() / theirs.abs().max()).item()
             each.note += f", {'' if apart < WRONG else 'WRONG: '}{apart:.1e} from DeepGEMM"
         entries.append(each)
-    measure(torch, entries, rounds)
-    title = "grouped along k, " + case["title"]
+    measure(torch, entries, bench.rounds)
+    title = f"grouped along k, {groups} groups of {m} x {n} x ~{depth}{', added to C' * accumulate}"
     return race(title, entries, table(title, entries))
 
 
 if __name__ == "__main__":
-    run_contests("k_grouped_peer", "gpu_k_grouped", __doc__, "TFLOP/s", contest)
+    run_contests(__doc__, "TFLOP/s", AXES, contest)

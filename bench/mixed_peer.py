@@ -2,24 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixed-input GEMM (W4A16, W8A16) beside the GPU's read bandwidth and cuBLAS's product of 16 bits.
 
-    gpu_mixed --emit DIR               # anywhere: PTX and launches.json
-    python3 mixed_peer.py DIR          # with PyTorch, on the GPU
+    python3 bench/mixed_peer.py        # with PyTorch and the package tartan, on a GPU
 
 A measured launch is a CUDA graph of launches that rotate through copies of the weights, 256 MB of them at least, so that
 neither the second-level cache nor the host's launches count. Figures are the bytes of weights, scales, zero points and X
 over time, beside the read bandwidth (that of the fastest of some sums over 2 GiB, in the same process); cuBLAS's are the
 same bytes over its time, with weights of 16 bits, so that ratios are those of times. Outputs of the first and the last
-copy are compared with a product in f32, for which the weights are put back in order here. Launches
-marked so in launches.json are programmatic dependent ones: each may copy weights while the one before it ends.
+copy are compared with a product in f32, for which the weights are put back in order here. Our
+launches are programmatic dependent ones (each may copy weights while the one before it ends), and "alone" others.
 """
-import sys
-
-from peer import (Entry, bandwidth_table, error_of, figure_json, measure, median, own_launch, read_bandwidth,
-                  run_contests, WRONG)
+from peer import (WRONG, Entry, bandwidth_table, error_of, measure, median, options_of, race, read_bandwidth,
+                  run_contests, sizes, torch_type)
 
 ROTATED = 2**28  # bytes
 LAUNCHES = 20    # of a graph, at least
 ROWS = 256       # of X that are compared
+WORK = 2 * 264 * 256 * 256  # f32 of P that suffice for any tile: two of each of two CTAs of a multiprocessor
+AXES = {"shape": [f"{m}x{matrix}" for matrix in ("8192x8192", "14336x4096", "4096x14336")
+                  for m in (1, 4, 8, 16, 64, 4096)],
+        "type": "bf16", "weight": "u4", "group": 128, "zeros": False}
 
 
 def dense(torch, case, w, s, z):
@@ -51,11 +52,13 @@ def graph_of(torch, calls):
     return graph, count
 
 
-def contest(torch, driver, folder, case, rounds, read_bandwidth):
+def contest(bench, case):
     """Measures one case; gives its race."""
-    kind = {"bf16": torch.bfloat16, "f16": torch.float16}[case["type"]]
+    torch = bench.torch
+    case["m"], case["n"], case["k"] = m, n, k = sizes(case["shape"])
+    case["bits"] = int(case["weight"][1:])
+    kind, groups = torch_type(torch, case["type"]), k // case["group"]
     torch.manual_seed(1)
-    m, n, k, groups = case["m"], case["n"], case["k"], case["k"] // case["group"]
     weight_bytes = n * k * case["bits"] // 8
     size = weight_bytes + n * groups * (3 if case["zeros"] else 2) + m * k * 2
     copies = max(2, -(-ROTATED // weight_bytes))
@@ -66,11 +69,10 @@ def contest(torch, driver, folder, case, rounds, read_bandwidth):
     weights = [bytes_of(weight_bytes, 256) for _ in range(copies)]
     scales = [((torch.rand(n * groups, device="cuda") + 0.5) / most).to(kind) for _ in range(copies)]
     zeros = [bytes_of(n * groups, most + 1) for _ in range(copies)] if case["zeros"] else [None] * copies
-    work = torch.empty(max([1] + [each["partials"] for each in case["launches"]]), device="cuda")
-    counters = torch.zeros(max([1] + [each["counters"] for each in case["launches"]]), device="cuda", dtype=torch.int32)
+    work = torch.empty(WORK, device="cuda")
+    counters = torch.zeros(m * n, device="cuda", dtype=torch.int32)
     expected = {copy: x[:ROWS].float() @ dense(torch, case, weights[copy], scales[copy], zeros[copy]).T
                 for copy in (0, copies - 1)}
-    stream = lambda: torch.cuda.current_stream().cuda_stream
     entries = []
 
     def add(name, peer, calls):
@@ -86,31 +88,29 @@ def contest(torch, driver, folder, case, rounds, read_bandwidth):
             note = "WRONG: counters are not zero"
         entries.append(Entry(name, peer, graph.replay, size * count, note))
 
-    def own(launch, copy):
-        buffers = {"X": x, "W": weights[copy], "S": scales[copy], "Z": zeros[copy], "Y": y, "P": work,
-                   "counters": counters}
-        addresses = {name: each.data_ptr() for name, each in buffers.items() if each is not None}
-        return own_launch(driver, folder, launch, addresses, lambda: torch.cuda.current_stream().cuda_stream)
-
-    for launch in case["launches"]:
+    for config in bench.configs:
         try:
-            add(launch["name"], False, {copy: own(launch, copy) for copy in range(copies)})
-        except RuntimeError as error:
-            print(f"{launch['name']}: {error}", file=sys.stderr)
+            kernel = bench.compiled("mixed_gemm", m=m, n=n, k=k, type=case["type"], weight=case["weight"],
+                                    scale_group=case["group"], zeros=case["zeros"], **options_of(config))
+            for programmatic in (True, False):
+                add(config + " (alone)" * (not programmatic), False,
+                    {copy: kernel.launch({"X": x, "W": weights[copy], "S": scales[copy],
+                                          "Z": zeros[copy], "Y": y, "P": work, "counters": counters},
+                                         programmatic=programmatic) for copy in range(copies)})
+        except bench.tartan.Error as error:
+            print(f"{config}: {error}", flush=True)
+            bench.refused.append(config)
     # Two copies suffice: each has four (two) times as many bytes.
     wide = {copy: dense(torch, case, weights[copy], scales[copy], zeros[copy]).to(kind) for copy in expected}
     add("cuBLAS", True, {copy: lambda each=each: torch.matmul(x, each.T, out=y) for copy, each in wide.items()})
-    measure(torch, entries, rounds)
+    measure(torch, entries, bench.rounds)
     for each in entries:
         rates = " ".join(f"{median(rates) * 2 * m * n * k / size:.0f}" for rates in (each.cool, each.hot))
         each.note = f"{rates} TFLOP/s  {each.note}"
-    title = "mixed input, " + case["title"]
-    table = bandwidth_table(title, entries, read_bandwidth)
-    print(table.replace("GB/s of keys and values", "GB/s of operands       "), flush=True)
-    peers = [each for each in entries if each.peer]
-    return {"title": title, "how": "a graph", "figures": [figure_json(each, peers) for each in entries]}
+    title = (f"mixed input, {case['shape']} {case['weight']}, {case['type']}, group {case['group']}"
+             f"{', zeros' * case['zeros']}")
+    return race(title, entries, bandwidth_table(title, entries, bench.found["read_bandwidth"], "operands"))
 
 
 if __name__ == "__main__":
-    run_contests("mixed_peer", "gpu_mixed", __doc__, "TB/s", contest,
-                 lambda torch: {"read_bandwidth": read_bandwidth(torch)})
+    run_contests(__doc__, "TB/s", AXES, contest, lambda torch: {"read_bandwidth": read_bandwidth(torch)})

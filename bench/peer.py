@@ -1,98 +1,78 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs share that measure a kernel beside PyTorch's, in one process on one GPU.
+"""What the programs share that measure built-in kernels beside PyTorch's, in one process on one GPU.
 
-Kernels are loaded from their PTX into PyTorch's context and launched on its current stream. Rounds are shuffled;
-"cool" is one launch after 40 ms of rest and one untimed launch, "hot" 20 launches back to back; figures are medians.
+Kernels are compiled and launched by the Python package, on PyTorch's current stream. Rounds are shuffled; "cool" is
+one launch after 40 ms of rest and one untimed launch, "hot" 20 launches back to back; figures are medians. The GPU
+waits in front of each measured launch until the host has made it: the host's time does not count.
 """
 import argparse
-import ctypes
 import datetime
+import itertools
 import json
 import pathlib
 import random
-import struct
 import sys
 import time
 
 REST = 0.040  # seconds
 HOT = 20      # launches
+AHEAD = 400_000  # cycles of the GPU for the host's part of a launch
 READ_BYTES = 2**31
-DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-PROGRAMMATIC = 6    # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-ERROR_LOG, ERROR_LOG_BYTES = 5, 6  # CU_JIT_ERROR_LOG_BUFFER, its size
 WRONG = 0.03  # of the largest value: not rounding any more
 
 
-class LaunchAttribute(ctypes.Structure):
-    """CUlaunchAttribute"""
-    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_int * 16)]
+class Bench:
+    """The GPU, as PyTorch and the Python package see it, and what the command line says."""
+
+    def __init__(self, torch, tartan, words):
+        self.torch, self.tartan = torch, tartan
+        self.device = tartan.Device("cuda:0")
+        self.rounds, self.configs = words.rounds, words.config
+        self.found = {}    # of prepare()
+        self.refused = []  # configurations of ours that were not measured
+
+    def compiled(self, kernel, **options):
+        """A kernel on the GPU: call launch() of it."""
+        return Ours(self, self.device.load(self.tartan.compile(kernel, self.device, **options)))
+
+    def entries(self, make, outputs, operations, note, runs=1):
+        """An entry for each configuration: `make(**options)` gives a function that launches ours, which runs
+        on outputs of NaN. What is refused is said and left out, and the program fails for it at its end."""
+        out = []
+        for config in self.configs:
+            try:
+                run = make(**options_of(config))
+                for _ in range(runs):
+                    for each in outputs if isinstance(outputs, list) else [outputs]:
+                        each.fill_(float("nan"))
+                    run()
+            except self.tartan.Error as error:
+                print(f"{config}: {error}", file=sys.stderr)
+                self.refused.append(config)
+                continue
+            self.torch.cuda.synchronize()
+            out.append(Entry(config, False, run, operations, note()))
+        return out
 
 
-class LaunchConfig(ctypes.Structure):
-    """CUlaunchConfig"""
-    _fields_ = [("sizes", ctypes.c_uint * 7), ("stream", ctypes.c_void_p),
-                ("attributes", ctypes.POINTER(LaunchAttribute)), ("count", ctypes.c_uint)]
+class Ours:
+    def __init__(self, bench, function):
+        self.stream, self.function = bench.torch.cuda.current_stream, function
+
+    def launch(self, values, grid=(), programmatic=False):
+        """A function that launches the kernel, its arguments by name, on PyTorch's current stream."""
+        arguments = [values[each.name] for each in self.function.parameters]
+        return lambda: self.function(*arguments, grid=grid, stream=self.stream().cuda_stream,
+                                     programmatic=programmatic)
 
 
-class Driver:
-    """The CUDA driver's entry points, on the context that PyTorch made current."""
-
-    def __init__(self, path):
-        self.library = ctypes.CDLL(path)
-
-    def call(self, name, *arguments):
-        code = getattr(self.library, name)(*arguments)
-        if code == 0:
-            return
-        text = ctypes.c_char_p()
-        self.library.cuGetErrorString(code, ctypes.byref(text))
-        raise RuntimeError(f"{name}: {code} {(text.value or b'').decode()}")
-
-    def function(self, ptx, name, dynamic_shared):
-        module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        log = ctypes.create_string_buffer(8192)
-        options = (ctypes.c_int * 2)(ERROR_LOG, ERROR_LOG_BYTES)
-        values = (ctypes.c_void_p * 2)(ctypes.addressof(log), len(log))
-        try:
-            self.call("cuModuleLoadDataEx", ctypes.byref(module), ctypes.c_char_p(ptx), 2, options, values)
-        except RuntimeError as error:
-            raise RuntimeError(f"{error}\n{log.value.decode(errors='replace')}") from None
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, ctypes.c_char_p(name.encode()))
-        if dynamic_shared:
-            self.call("cuFuncSetAttribute", function, DYNAMIC_SHARED, dynamic_shared)
-        return function
-
-
-def argument_bytes(argument, addresses):
-    """An argument of launches.json as the bytes that the kernel gets."""
-    if "s32" in argument:
-        return struct.pack("<i", argument["s32"])
-    if "f32" in argument:
-        return struct.pack("<f", argument["f32"])
-    address = struct.pack("<Q", addresses[argument["buffer"]])
-    return address + bytes.fromhex(argument["map"])[8:] if "map" in argument else address
-
-
-def own_launch(driver, folder, launch, addresses, stream):
-    """A function that launches the kernel on PyTorch's current stream; by a programmatic dependent launch where the
-    launch says so: the kernel waits for the one before it itself."""
-    ptx = (folder / launch["ptx"]).read_bytes() + b"\0"
-    function = driver.function(ptx, launch["kernel"], launch["dynamic_shared"])
-    values = [ctypes.create_string_buffer(each, len(each))
-              for each in (argument_bytes(each, addresses) for each in launch["arguments"])]
-    pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(each) for each in values))
-    numbers = (ctypes.c_uint * 7)(*launch["grid"], launch["block"], 1, 1, launch["dynamic_shared"])
-    attribute = LaunchAttribute(PROGRAMMATIC, 0, (1,))
-    config = LaunchConfig(numbers, None, ctypes.pointer(attribute), 1)
-
-    def run(keep=values):
-        if launch.get("programmatic"):
-            config.stream = stream()
-            driver.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
-        else:
-            driver.call("cuLaunchKernel", function, *map(ctypes.c_uint, numbers), ctypes.c_void_p(stream()), pointers, None)
-
-    return run
+def options_of(config):
+    """"tuned" or "stages=3,tile=128x128" as options of tartan.compile()."""
+    if config == "tuned":
+        return {}
+    pairs = (each.partition("=")[::2] for each in config.split(","))
+    return {name: int(value) if value.isdigit() else value or True for name, value in pairs}
 
 
 class Entry:
@@ -101,26 +81,9 @@ class Entry:
         self.cool, self.hot = [], []
 
 
-def own_entries(torch, driver, folder, case, addresses, output, operations, note, runs=1):
-    """The case's kernels, each run on an output of NaN. What the driver refuses is said and left out, and
-    the program fails for it at its end."""
-    entries = []
-    for launch in case["launches"]:
-        try:
-            run = own_launch(driver, folder, launch, addresses, lambda: torch.cuda.current_stream().cuda_stream)
-            for _ in range(runs):
-                output.fill_(float("nan"))
-                run()
-        except RuntimeError as error:
-            print(f"{launch['name']}: {error}", file=sys.stderr)
-            continue
-        torch.cuda.synchronize()
-        entries.append(Entry(launch["name"], False, run, operations, note()))
-    return entries
-
-
 def seconds(torch, launch, count):
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda._sleep(AHEAD * count)
     begin.record()
     for _ in range(count):
         launch()
@@ -230,51 +193,74 @@ def driver_version():
     return next((word for word in words if word[0].isdigit() and "." in word), "")
 
 
-def run_contests(program, emitter, description, unit, contest, prepare=lambda torch: {}):
-    """main(): `contest(torch, driver, folder, case, rounds, **found)` measures a case of launches.json and gives its
-    race; `prepare(torch)` finds what goes into the head of the results: names and TB/s."""
+def torch_type(torch, name):
+    return {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f64": torch.float64}[name]
+
+
+def sizes(word):
+    """"128x4096" as numbers."""
+    return [int(each) for each in word.split("x")]
+
+
+def read_words(description, axes):
+    """Command line: an option for each axis, of which a list may have several values."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help=f"what {emitter} --emit wrote")
+    for name, values in axes.items():
+        several = isinstance(values, list)
+        kind = type(values[0] if several else values)
+        word = "--" + name.replace("_", "-")
+        if kind is bool:
+            parser.add_argument(word, action="store_true")
+        else:
+            parser.add_argument(word, type=kind, nargs="+" if several else None, default=values,
+                                help=" ".join(map(str, values)) if several else str(values))
+    parser.add_argument("--config", action="append", metavar="NAME=VALUE,...",
+                        help='options of tartan.compile() beside the problem\'s; default: "tuned", none')
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", metavar="WORDS", help="cases whose title has these words")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures; bench_plot draws them")
-    parser.add_argument("--driver", default="libcuda.so.1", help=argparse.SUPPRESS)
     words = parser.parse_args()
-    try:
-        cases = json.loads((words.folder / "launches.json").read_text())["cases"]
-    except (OSError, ValueError, KeyError) as error:
-        sys.exit(f"{words.folder}/launches.json: {error}")
+    words.config = words.config or ["tuned"]
+    return words
+
+
+def cases_of(words, axes):
+    """All combinations of the axes' values."""
+    values = [getattr(words, name) for name in axes]
+    lists = [each if isinstance(of, list) else [each] for each, of in zip(values, axes.values())]
+    return [dict(zip(axes, each)) for each in itertools.product(*lists)]
+
+
+def run_contests(description, unit, axes, contest, prepare=lambda torch: {}):
+    """main(): `contest(bench, case)` measures a case, a value of each axis, and gives its race; `prepare(torch)` finds
+    what goes into the head of the results: names and TB/s."""
+    words = read_words(description, axes)
     try:
         import torch
+        import tartan
     except ImportError as error:
-        sys.exit(f"PyTorch is needed: {error}")
+        sys.exit(f"PyTorch and the package tartan are needed: {error}")
     if not torch.cuda.is_available():
         sys.exit("PyTorch finds no GPU")
-    torch.zeros(1, device="cuda")  # its context becomes this thread's
-    driver = Driver(words.driver)
+    torch.zeros(1, device="cuda")  # its context, which the device shares
+    bench = Bench(torch, tartan, words)
     with torch.inference_mode():
-        found = prepare(torch)
+        bench.found = prepare(torch)
         torch.cuda.empty_cache()
-        run = {"program": program, "command": " ".join(sys.argv),
+        run = {"program": pathlib.Path(sys.argv[0]).stem, "command": " ".join(sys.argv),
                "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-               "device": torch.cuda.get_device_name(0), "driver": driver_version(), "unit": unit, **found,
+               "device": torch.cuda.get_device_name(0), "driver": driver_version(), "unit": unit, **bench.found,
                "libraries": {"PyTorch": torch.__version__, "cuDNN": str(torch.backends.cudnn.version())}, "races": []}
         print(f"{run['device']}, driver {run['driver']}, {run['libraries']}"
-              + "".join(f", {name.replace('_', ' ')} {value:.3f} TB/s" for name, value in found.items()), flush=True)
-        refused = []  # kernels of ours
-        for case in cases:
-            if words.only in case["title"]:
-                result = contest(torch, driver, words.folder, case, words.rounds, **found)
-                run["races"].append(result)
-                measured = {figure["name"] for figure in result["figures"]}
-                refused += [f"{result['title']}: {launch['name']}" for launch in case["launches"]
-                            if launch["name"] not in measured]
-                torch.cuda.empty_cache()
-                if words.json:  # what there is so far, should a later case fail
-                    words.json.write_text(json.dumps(run, indent=1) + "\n")
+              + "".join(f", {name.replace('_', ' ')} {value:.3f} TB/s" for name, value in bench.found.items()),
+              flush=True)
+        for case in cases_of(words, axes):
+            run["races"].append(contest(bench, case))
+            torch.cuda.empty_cache()
+            if words.json:  # what there is so far, should a later case fail
+                words.json.write_text(json.dumps(run, indent=1) + "\n")
     wrong = [f"{case['title']}: {figure['name']}" for case in run["races"] for figure in case["figures"]
              if not figure["peer"] and "WRONG" in figure["note"]]
-    problems = [f"{what}: {'; '.join(names)}" for what, names in (("wrong results", wrong), ("not measured", refused))
-                if names]
+    problems = [f"{what}: {'; '.join(names)}" for what, names in (("wrong results", wrong),
+                                                                  ("not measured", bench.refused)) if names]
     if problems:
         sys.exit("\n".join(problems))

@@ -2,33 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """scaled_gemm beside DeepGEMM, in one process on one GPU.
 
-    scaled_gemm_peer.py DIR --emit build/release/bin/tartan [--config OPTIONS ...]   # anywhere
-    scaled_gemm_peer.py DIR --peer DEEPGEMM                                          # on the GPU
+    python3 bench/scaled_gemm_peer.py --peer DEEPGEMM [--config NAME=VALUE,... ...]
 
-The first line writes PTX and manifests of the cases below into DIR: tuned, and with each --config
-(options of `tartan emit scaled_gemm`). The second needs PyTorch, nvcc and DeepGEMM's sources
-(commit 8dfa329 with CUTLASS's include/cute and include/cutlass at eefa171 in deep_gemm/include).
-Operands are DeepGEMM's own test's. Each output is compared with DeepGEMM's and with the product in
-bf16. Both run in CUDA graphs of some launches back to back, so that the host's launches do not count;
-problems of few rows on operands that are not in the L2, one after the other. Rounds are shuffled,
-figures are medians.
+It needs PyTorch, the package tartan, nvcc and DeepGEMM's sources (commit 8dfa329 with CUTLASS's include/cute and
+include/cutlass at eefa171 in deep_gemm/include). Of dense problems tuned kernels are measured and, with each --config
+(options of tartan.compile()), others. Operands are DeepGEMM's own test's. Each output is compared with DeepGEMM's and
+with the product in bf16. Both run in CUDA graphs of some launches back to back, so that the host's launches do not
+count; problems of few rows on operands that are not in the L2, one after the other. Rounds are shuffled, figures are
+medians.
 """
 import argparse
 import concurrent.futures
-import ctypes
 import functools
 import itertools
-import json
 import os
-import pathlib
 import random
 import statistics
-import struct
-import subprocess
 import sys
 import time
 
-import peer
+from peer import options_of
 
 DENSE = [(4096, 7168, 16384), (8192, 8192, 8192), (4096, 2112, 7168), (4096, 24576, 1536), (4096, 4096, 7168)]
 SMALL = [(m, n, k) for m in (64, 128)
@@ -38,16 +31,12 @@ NARROW = [(64, 1536, 7168), (64, 1024, 7168), (64, 576, 7168), (64, 256, 16384),
 CONTIGUOUS = [(4, 8192, 4096, 7168), (4, 8192, 7168, 2048), (8, 4096, 4096, 7168), (32, 256, 4096, 7168)]
 MASKED = [(1, 1024, 4096, 7168), (2, 512, 4096, 7168), (4, 256, 4096, 7168), (8, 64, 4096, 7168)]
 MASKED_ROWS = 4096
-# Grouped kernels have an explicit configuration: their tensor maps are those of the dense kernel of that tile.
-# They are those of tuned(), with as many groups.
-GROUPED_CONFIG = "--tile 128x256 --warps 8x1 --stages 4 --cluster 2"
-MASKED_CONFIGS = {1024: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2 --cluster 2",
-                  512: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2 --cluster 2",
-                  256: "--tile 128x128 --warps 8x1 --stages 3 --blocks-k 2",
-                  64: "--tile 64x128 --warps 4x1 --stages 4 --blocks-k 2"}
-TYPES = {"u8": (0, 1), "u16": (1, 2), "u32": (2, 4), "f32": (7, 4), "bf16": (9, 2)}  # CUtensorMapDataType, bytes
-PROMOTIONS = {0: 0, 64: 1, 128: 2, 256: 3}
-SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+# How many rows a group has, no option says: grouped kernels have the configurations of tuned() for that many.
+GROUPED_CONFIG = "tile=128x256,warps=8x1,stages=4,cluster=2,share_a"
+MASKED_CONFIGS = {1024: "tile=128x128,warps=8x1,stages=3,blocks_k=2,cluster=2,share_a",
+                  512: "tile=128x128,warps=8x1,stages=3,blocks_k=2,cluster=2,share_a",
+                  256: "tile=128x128,warps=8x1,stages=3,blocks_k=2",
+                  64: "tile=64x128,warps=4x1,stages=4,blocks_k=2"}
 
 
 def cases():
@@ -72,102 +61,26 @@ def stored_rows(name, grouping, groups, rows):
     return MASKED_ROWS if grouping == "masked" else rows
 
 
-def emit(folder, tartan, configs, wanted):
-    """The kernels of each case; those that a configuration cannot compute are left out."""
-    folder.mkdir(parents=True, exist_ok=True)
-    launches = []
-    for name, grouping, groups, rows, n, k in cases():
-        if wanted not in name:
-            continue
-        given = configs if grouping == "none" else [
-            GROUPED_CONFIG if grouping == "contiguous" else MASKED_CONFIGS[rows], *configs[1:]]
-        for number, config in enumerate(given):
-            stem = f"{name.replace(' ', '_')}_{number}"
-            words = [tartan, "emit", "scaled_gemm", "--target", "sm_90a", "--m",
-                     stored_rows(name, grouping, groups, rows), "--n", n, "--k", k, *config.split(),
-                     "-o", folder / f"{stem}.ptx"]
-            if grouping == "masked" or grouping == "contiguous":
-                words += ["--share-a"] if "--cluster" in config else []
-            words = [str(each) for each in words]
-            run = subprocess.run([*words, "--manifest", folder / f"{stem}.json"], capture_output=True, text=True)
-            if grouping != "none" and not run.returncode:
-                grouped(folder / f"{stem}.json", grouping, config)
-                run = subprocess.run([*words, "--grouping", grouping], capture_output=True, text=True)
-            if run.returncode:
-                print(f"{name}, {config}: {run.stderr.strip()}", file=sys.stderr)
-            else:
-                launches.append({"case": name, "config": config or "tuned", "file": stem})
-    (folder / "launches.json").write_text(json.dumps(launches, indent=1) + "\n")
+def configs_of(grouping, rows, given):
+    """Of a case: tuned, and those that are given."""
+    if grouping == "none":
+        return ["tuned", *given]
+    return [GROUPED_CONFIG if grouping == "contiguous" else MASKED_CONFIGS[rows], *given]
 
 
-def grouped(path, grouping, config):
-    """Makes a dense manifest that of groups: another dimension of what each group has, and the list."""
-    manifest = json.loads(path.read_text())
-    params = manifest["params"]
-    for param in params:
-        if "tensor_map" in param and (grouping == "masked" or param["tensor_map"] == "B"):
-            param["strides"].append(param["strides"][0] * param["extents"][1])
-            param["extents"].append(1 << 31)
-            param["box"].append(1)
-    params.insert(5, {"buffer": "group_of_row" if grouping == "contiguous" else "rows_of_group"})
-    if grouping == "masked":
-        words = config.split()
-        cluster = int(words[words.index("--cluster") + 1]) if "--cluster" in words else 1
-        params.insert(0, {"s32": 1})
-        manifest["grid"][0] = 132 // cluster * cluster
-    path.write_text(json.dumps(manifest))
+@functools.cache
+def function_of(tartan, device, config, grouping, rows, n, k):
+    """Once for each kernel: copies of it would each be fetched into the instruction caches."""
+    return device.load(tartan.compile("scaled_gemm", device, m=rows, n=n, k=k, grouping=grouping,
+                                      **options_of(config)))
 
 
-class Driver(peer.Driver):
-    def __init__(self):
-        super().__init__("libcuda.so.1")
-
-    @functools.cache
-    def function(self, ptx, name, dynamic_shared):
-        """Once for each kernel: copies of it would each be fetched into the instruction caches."""
-        return super().function(ptx, name, dynamic_shared)
-
-    def tensor_map(self, param, address):
-        kind, _ = TYPES[param["type"]]
-        rank = len(param["extents"])
-        extents = (ctypes.c_uint64 * rank)(*(min(each, 1 << 31) for each in param["extents"]))
-        strides = (ctypes.c_uint64 * rank)(*param["strides"], *[0])
-        box, steps = (ctypes.c_uint32 * rank)(*param["box"]), (ctypes.c_uint32 * rank)(*[1] * rank)
-        storage = ctypes.create_string_buffer(192)
-        place = (ctypes.addressof(storage) + 63) // 64 * 64
-        self.call("cuTensorMapEncodeTiled", ctypes.c_void_p(place), kind, rank, ctypes.c_void_p(address), extents,
-                  strides, box, steps, 0, SWIZZLES[param["swizzle"]], PROMOTIONS[param["promotion"]], 0)
-        return storage, place
-
-
-def own_launch(torch, driver, folder, launch, tensors, groups, alone=False):
+def own_launch(torch, function, tensors, groups, alone):
     """A function that launches the kernel on PyTorch's current stream. `alone`: it begins when the launch in front
     has ended, not beside its end."""
-    manifest = json.loads((folder / f"{launch['file']}.json").read_text())
-    ptx = (folder / manifest["ptx"]).read_bytes() + b"\0"
-    function = driver.function(ptx, manifest["kernel"], manifest.get("dynamic_shared", 0))
-    keep, places = [], []
-    for param in manifest["params"]:
-        if "tensor_map" in param:
-            storage, place = driver.tensor_map(param, tensors[param["tensor_map"]].data_ptr())
-        else:
-            data = struct.pack("<Q", tensors[param["buffer"]].data_ptr()) if "buffer" in param else struct.pack(
-                "<i", groups)
-            storage = ctypes.create_string_buffer(data, len(data))
-            place = ctypes.addressof(storage)
-        keep.append(storage)
-        places.append(place)
-    pointers = (ctypes.c_void_p * len(places))(*places)
-    sizes = (ctypes.c_uint * 7)(manifest["grid"][0], 1, 1, manifest["block"][0], 1, 1,
-                                manifest.get("dynamic_shared", 0))
-    attribute = peer.LaunchAttribute(peer.PROGRAMMATIC, 0, (1,))
-    config = peer.LaunchConfig(sizes, None, ctypes.pointer(attribute), 0 if alone else 1)
-
-    def run(keep=keep):
-        config.stream = torch.cuda.current_stream().cuda_stream
-        driver.call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
-
-    return run
+    values = {**tensors, "groups": groups}
+    arguments = [values[each.name] for each in function.parameters]
+    return lambda: function(*arguments, stream=torch.cuda.current_stream().cuda_stream, programmatic=not alone)
 
 
 class Problem:
@@ -197,7 +110,9 @@ class Problem:
             valid_rows = int(self.valid.sum())
         self.operations = 2 * valid_rows * n * k
         self.bytes = valid_rows * (k + 2 * n) + groups * n * k
-        self.tensors = {"A": a[0], "SA": a[1], "B": b[0], "SB": b[1], "C": torch.empty_like(self.peer_c),
+        bits = lambda x: x.view(torch.uint8)
+        # DeepGEMM has the scales of A with columns that are contiguous: as they lie, rows of its transpose.
+        self.tensors = {"A": bits(a[0]), "SA": a[1].mT, "B": bits(b[0]), "SB": b[1], "C": torch.empty_like(self.peer_c),
                         "group_of_row": index, "rows_of_group": index}
 
     def wrong(self, torch, deep_gemm):
@@ -239,7 +154,7 @@ def graph_of(torch, runs):
 failed = []  # kernels of ours whose results were wrong
 
 
-def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, ways, draw=0):
+def measure(torch, tartan, device, deep_gemm, test, name, given, seconds, ways, draw=0):
     """Ratios of each configuration."""
     rest = next(each[1:] for each in cases() if each[0] == name)
     small = rest[0] == "none" and rest[2] <= 128
@@ -250,9 +165,16 @@ def measure(torch, deep_gemm, test, driver, folder, name, launches, seconds, way
     first = problems[0]
     first.peer()
     runs = {"DeepGEMM": [each.peer for each in problems]}
-    for launch, way in itertools.product(launches, ways):
-        key = f"{launch['config']} {way}".strip()
-        own = [own_launch(torch, driver, folder, launch, each.tensors, each.groups, bool(way)) for each in problems]
+    grouping, groups, rows, n, k = rest
+    for config, way in itertools.product(configs_of(grouping, rows, given), ways):
+        key = f"{config} {way}".strip()
+        try:
+            function = function_of(tartan, device, config, grouping, stored_rows(name, grouping, groups, rows), n, k)
+        except tartan.Error as error:
+            print(f"{name}, {config}: {error}", file=sys.stderr)
+            failed.append(f"{name}: {config}")
+            continue
+        own = [own_launch(torch, function, each.tensors, groups, bool(way)) for each in problems]
         first.tensors["C"].fill_(float("nan"))
         own[0]()
         torch.cuda.synchronize()
@@ -300,9 +222,7 @@ def warm(torch, deep_gemm, test, names):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--emit", metavar="TARTAN", help="write the kernels with this tartan command")
-    parser.add_argument("--config", action="append", default=[], help="with --emit: options of the kernel, beside tuned")
+    parser.add_argument("--config", action="append", default=[], help="options of the kernel, beside tuned")
     parser.add_argument("--case", default="", help="only cases with this text in their names")
     parser.add_argument("--peer", default="p", help="the folder with deep_gemm/ and tests/")
     parser.add_argument("--draws", type=int, default=1, help="of the rows of masked groups; default: 1")
@@ -310,22 +230,20 @@ def main():
                         help="measure launches of ours, too, that begin when the one in front has ended")
     parser.add_argument("--seconds", type=float, default=2, help="time for each case")
     options = parser.parse_args()
-    if options.emit:
-        return emit(options.folder, options.emit, ["", *options.config], options.case)
     import cuda.bindings.nvrtc  # noqa: F401  before PyTorch, whose NVRTC is older
     import torch
+    import tartan
     deep_gemm_folder = os.path.abspath(options.peer)
     sys.path[:0] = [deep_gemm_folder, f"{deep_gemm_folder}/tests"]
     import deep_gemm
     import test_core
     torch.zeros(1, device="cuda")
-    launches = json.loads((options.folder / "launches.json").read_text())
-    names = list(dict.fromkeys(each["case"] for each in launches if options.case in each["case"]))
-    print(torch.cuda.get_device_name(), torch.cuda.get_device_properties(0).multi_processor_count, "multiprocessors")
+    device = tartan.Device("cuda:0")
+    names = [each[0] for each in cases() if options.case in each[0]]
+    print(torch.cuda.get_device_name(), device.multiprocessors, "multiprocessors")
     warm(torch, deep_gemm, test_core, names)
     for name in names:
-        arguments = (torch, deep_gemm, test_core, Driver(), options.folder, name,
-                     [each for each in launches if each["case"] == name], options.seconds,
+        arguments = (torch, tartan, device, deep_gemm, test_core, name, options.config, options.seconds,
                      ["", "alone"] if options.alone else [""])
         if options.draws > 1 and name.startswith("masked"):
             measure_draws(options.draws, *arguments)
@@ -333,7 +251,7 @@ def main():
             measure(*arguments)
         torch.cuda.empty_cache()
     if failed:
-        sys.exit("wrong results: " + "; ".join(failed))
+        sys.exit("wrong or refused: " + "; ".join(failed))
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ Result<Arguments> arguments_of(const Compiled& compiled, Arguments arguments) {
 }
 
 Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
-              const Stream* stream) {
+              const Stream* stream, bool programmatic) {
   if (const Status status = check_sizes(compiled, arguments); !status) return status;
   Diags diags;
   check_multiples(compiled, arguments, diags);
@@ -150,7 +150,8 @@ Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const A
   if (!all) return all.diags();
   return kernel.launch({.grid = grid,
                         .block = {static_cast<std::uint32_t>(compiled.block)},
-                        .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared)},
+                        .dynamic_shared = static_cast<std::uint32_t>(compiled.dynamic_shared),
+                        .programmatic = programmatic},
                        *all, stream);
 }
 

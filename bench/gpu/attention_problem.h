@@ -60,10 +60,4 @@ struct AttentionArgument {
 std::vector<AttentionArgument> arguments_of(const AttentionConfig& config,
                                             const AttentionProblem& problem);
 
-/// Writes the kernels' PTX and launches.json, which describes their launches, into `folder`, for
-/// attention_peer.py. False, with a message on standard error, if that fails.
-bool emit(const std::string& folder, const tartan::Target& target,
-          const std::vector<AttentionProblem>& problems,
-          const std::vector<AttentionConfig>& configs, int multiprocessors);
-
 }  // namespace gpu

@@ -70,7 +70,8 @@ Result<LoadedKernel> loaded(Device& device, const std::string& ptx, const std::s
 Result<tartan_launch_options> read(const tartan_launch_options* given) {
   tartan_launch_options out{};
   if (!given) return out;
-  if (given->size < sizeof out)
+  constexpr std::size_t first_size = offsetof(tartan_launch_options, programmatic);
+  if (given->size < first_size)
     return {"usage"_rule, fmt::format("tartan_launch: options->size: expected {} "
                                       "(sizeof(tartan_launch_options)), found {}",
                                       sizeof out, given->size)};
@@ -78,14 +79,15 @@ Result<tartan_launch_options> read(const tartan_launch_options* given) {
   if (given->size > most_size)
     return {"usage"_rule, fmt::format("tartan_launch: options->size: expected at most {}, found {}",
                                       most_size, given->size)};
+  const std::size_t known = std::min(given->size, sizeof out);
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
-  if (std::any_of(bytes + sizeof out, bytes + given->size, [](unsigned char x) { return x != 0; }))
+  if (std::any_of(bytes + known, bytes + given->size, [](unsigned char x) { return x != 0; }))
     return {
         "usage"_rule,
         fmt::format("tartan_launch: options->size is {}, and an option beyond the {} bytes that "
                     "this library knows is set: a newer library is needed",
                     given->size, sizeof out)};
-  std::memcpy(&out, given, sizeof out);
+  std::memcpy(&out, given, known);
   return out;
 }
 
@@ -125,7 +127,8 @@ Status launch_text(tartan_function& function, const tartan_launch_options& optio
   return function.kernel.launch({.grid = dim(options.grid),
                                  .block = dim(options.block),
                                  .dynamic_shared = options.dynamic_shared,
-                                 .cooperative = options.cooperative != 0},
+                                 .cooperative = options.cooperative != 0,
+                                 .programmatic = options.programmatic != 0},
                                 arguments, stream);
 }
 
@@ -224,7 +227,8 @@ Status launch_compiled(tartan_function& function, const tartan_launch_options& o
   const auto grid = Grid(kernel, function.device.multiprocessors(), arguments)(options.grid);
   if (!grid) return grid.diags();
   if (grid->count() == 0) return Done{};  // an empty product
-  return launch(function.kernel, kernel.compiled, *grid, arguments, stream);
+  return launch(function.kernel, kernel.compiled, *grid, arguments, stream,
+                options.programmatic != 0);
 }
 
 #endif

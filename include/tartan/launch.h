@@ -16,9 +16,10 @@ namespace tartan::TARTAN_ABI {
 
 /// Starts `kernel`, which is `compiled` loaded on a device. `grid` counts blocks; `arguments` are
 /// those of the description's parameters, in order; arguments_of() adds the others. Invalid
-/// arguments are rejected before anything runs, each with a diagnostic.
+/// arguments are rejected before anything runs, each with a diagnostic. `programmatic`: see
+/// Launch::programmatic.
 Status launch(LoadedKernel& kernel, const Compiled& compiled, Dim3 grid, const Arguments& arguments,
-              const Stream* stream = nullptr);
+              const Stream* stream = nullptr, bool programmatic = false);
 
 /// The arguments of a launch by LoadedKernel::launch(): those of the description's parameters, in
 /// their order, then the TMA tensor maps (Compiled::maps), if the kernel has any.

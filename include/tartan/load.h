@@ -24,9 +24,10 @@ struct ReadyKernel {
   LoadedKernel kernel;
   StepTimes times = {};  // of the request that loaded it; a later one finds it and takes no step
   /// launch() of tartan/launch.h.
-  Status launch(Dim3 grid, const Arguments& arguments, const Stream* stream = nullptr) const {
+  Status launch(Dim3 grid, const Arguments& arguments, const Stream* stream = nullptr,
+                bool programmatic = false) const {
     LoadedKernel handle = kernel;
-    return tartan::launch(handle, compiled, grid, arguments, stream);
+    return tartan::launch(handle, compiled, grid, arguments, stream, programmatic);
   }
 };
 

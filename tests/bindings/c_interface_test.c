@@ -5,6 +5,7 @@
 #include <tartan/c.h>
 #include <tartan/config.h>
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -235,6 +236,13 @@ static void test_ptx(void) {
   CHECK_OK(tartan_launch(scale, &newer.known, arguments, 2));
   newer.more = 1;
   CHECK_ERROR(tartan_launch(scale, &newer.known, arguments, 2), "usage", "newer library");
+  options.size = offsetof(tartan_launch_options, programmatic); /* the first release's */
+  options.programmatic = 1;
+  CHECK_OK(tartan_launch(scale, &options, arguments, 2));
+  options.size = sizeof options;
+  CHECK_ERROR(tartan_launch(scale, &options, arguments, 2), "launch-arguments",
+              "programmatic dependent launch is unsupported");
+  options.programmatic = 0;
   options.size = 8;
   CHECK_ERROR(tartan_launch(scale, &options, arguments, 2), "usage", "options->size: expected");
   options.size = (size_t)-1;

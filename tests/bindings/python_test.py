@@ -201,6 +201,8 @@ class Host(unittest.TestCase):
                 scale(values, 2.5, block=block)
         with self.assertRaisesRegex(ValueError, "block: expected 0 to 2"):
             scale(values, 2.5, block=(-1,))
+        with self.assertRaisesRegex(tartan.Error, "programmatic .* unsupported on sm_80"):
+            scale(values, 2.5, block=(32,), programmatic=True)
         with self.assertRaisesRegex(tartan.Error, "unknown kernel scala; the module has scale"):
             self.device.load_ptx(SCALE, "scala")
 

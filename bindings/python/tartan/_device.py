@@ -366,13 +366,17 @@ class Function:
         dynamic_shared: int = 0,
         cooperative: bool = False,
         stream: int = 0,
+        programmatic: bool = False,
     ) -> None:
         """Launches the kernel, its arguments in the order of `parameters`.
 
         `grid`: blocks along x, y, z; 0 or left out: built-in kernels compute it, where something
         tells it. `block`, `dynamic_shared` and `cooperative` are for kernels of PTX text. Where the
         text declares a parameter without a type (.b32), 3 is an integer and 3.0 a floating-point
-        number. `stream`: a CUstream as a number, such as torch.cuda.current_stream().cuda_stream; 0: the default one.
+        number. `stream`: a CUstream as a number, such as
+        torch.cuda.current_stream().cuda_stream; 0: the default one. `programmatic`, from sm_90 on:
+        a programmatic dependent launch, which may start beside the end of the launch in front of it
+        in its stream, for whose results built-in products wait by themselves.
 
         On a GPU the call does not wait: the tensors must live until the kernel has ended, as they
         do where PyTorch frees them in the order of the same stream. On the emulator the kernel has
@@ -401,6 +405,7 @@ class Function:
                 integer(dynamic_shared, "dynamic_shared", 32),
                 bool(cooperative),
                 stream or None,
+                bool(programmatic),
             )
             check(
                 library.tartan_launch(

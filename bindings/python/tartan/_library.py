@@ -96,6 +96,7 @@ class LaunchOptions(ctypes.Structure):
         ("dynamic_shared", ctypes.c_uint32),
         ("cooperative", ctypes.c_uint32),
         ("stream", ctypes.c_void_p),
+        ("programmatic", ctypes.c_uint32),
     ]
 
 
