@@ -6,6 +6,28 @@
 
 using namespace tartan;
 
+namespace {
+
+Kernel stored_mma(Major a_major, Major b_major) {
+  const std::string name = std::string("mma_") + (a_major == Major::col ? 'n' : 't') +
+                           (b_major == Major::col ? 'n' : 't');
+  return kernel(name, {.block = 32}, [=](Builder& k) {
+    auto a = k.global("A", f16, stored(a_major, 16, 16));
+    auto b = k.global("B", f16, stored(b_major, 16, 8));
+    auto d = k.global("D", f32, row_major(16, 8));
+    auto sa = k.shared("sa", f16, a.layout());
+    auto sb = k.shared("sb", f16, b.layout());
+    k.copy(a, sa);
+    k.copy(b, sb);
+    k.barrier();
+    auto fa = k.load(operand_a(m16n8k16, f16), sa);
+    auto fb = k.load(operand_b(m16n8k16, f16), sb);
+    k.store(d, k.mma(fa, fb, zero(f32)));
+  });
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   Device device = lesson::open_device(argc, argv);
   int a[16][16], b[16][8];
@@ -24,7 +46,7 @@ int main(int argc, char** argv) {
       for (int k = 0; k < 16; ++k)
         for (int j = 0; j < 8; ++j)
           b_bits[b_major == Major::row ? k * 8 + j : j * 16 + k] = lesson::half(b[k][j]);
-      const Kernel kernel = kernels::stored_mma(a_major, b_major);
+      const Kernel kernel = stored_mma(a_major, b_major);
       const auto d = lesson::run<float>(device, kernel, 128, {a_bits, b_bits});
       int mismatches = 0;
       for (int i = 0; i < 16; ++i)

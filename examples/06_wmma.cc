@@ -6,6 +6,22 @@
 
 using namespace tartan;
 
+namespace {
+
+Kernel one_wmma(Major a_major, Major b_major) {
+  const std::string named = "wmma_" + std::string(name(a_major)) + "_" + std::string(name(b_major));
+  return kernel(named, {.block = 32}, [=](Builder& k) {
+    auto a = k.global("A", f16, stored(a_major, 16, 16));
+    auto b = k.global("B", f16, stored(b_major, 16, 16));
+    auto d = k.global("D", f32, row_major(16, 16));
+    auto fa = k.load(operand_a(wmma_m16n16k16, f16), a);
+    auto fb = k.load(operand_b(wmma_m16n16k16, f16), b);
+    k.store(d, k.mma(fa, fb, zero(f32)));
+  });
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   Device device = lesson::open_device(argc, argv);
   int a[16][16], b[16][16];
@@ -22,7 +38,7 @@ int main(int argc, char** argv) {
           a_bits[a_major == Major::row ? i * 16 + j : j * 16 + i] = lesson::half(a[i][j]);
           b_bits[b_major == Major::row ? i * 16 + j : j * 16 + i] = lesson::half(b[i][j]);
         }
-      const Kernel kernel = kernels::one_wmma(a_major, b_major);
+      const Kernel kernel = one_wmma(a_major, b_major);
       const auto d = lesson::run<float>(device, kernel, 256, {a_bits, b_bits});
       int mismatches = 0;
       for (int i = 0; i < 16; ++i)

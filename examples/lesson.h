@@ -49,6 +49,15 @@ inline float value(std::uint16_t half) {
   return half & 0x8000 ? -out : out;
 }
 
+/// Within a kernel: the two halves of a register, written from element `first` of a row of `out`
+/// on.
+inline void write_halves(tartan::Builder& k, const tartan::Global& out, const tartan::Scalar& row,
+                         tartan::Scalar first, const tartan::Scalar& word, tartan::Type type) {
+  const auto [low, high] = k.halves(word, type);
+  k.write(out, row, first, low);
+  k.write(out, row, first + 1, high);
+}
+
 /// Compiles `kernel` for the device and runs one grid of it: first the inputs, then one output of
 /// `count` elements, in the kernel's parameter order if the output is last, or with the output
 /// first for kernels that have no input.

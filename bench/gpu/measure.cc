@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "bench/gpu/probe.h"
 #include "tartan/launch.h"
 
 namespace gpu {
@@ -107,7 +108,7 @@ Status Runner::launch(const Stream& stream, std::size_t set) {
 
 namespace {
 
-constexpr kernels::Probe probe{.block = 256, .accumulators = 16};
+constexpr Probe probe{.block = 256, .accumulators = 16};
 constexpr unsigned probe_blocks = 132 * 8;
 constexpr int probe_rounds = 8000;
 
@@ -116,10 +117,10 @@ constexpr int probe_rounds = 8000;
 std::optional<Ceiling> Ceiling::make(Session& session, std::string_view spelling) {
   if (session.device.emulated()) return {};
   Buffer sink = must(session.device.allocate(std::size_t{probe_blocks} * probe.block * 8));
-  auto runner = Runner::make(session.device, kernels::mma_probe(spelling, probe), {probe_blocks});
+  auto runner = Runner::make(session.device, mma_probe(spelling, probe), {probe_blocks});
   if (!runner || !runner->add(Arguments().add(probe_rounds).add(sink))) return {};
   return Ceiling(std::move(sink), std::move(*runner),
-                 kernels::probe_operations(spelling, probe, probe_blocks, probe_rounds));
+                 probe_operations(spelling, probe, probe_blocks, probe_rounds));
 }
 
 Contestant Ceiling::contestant(Session& session, std::string name) {

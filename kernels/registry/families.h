@@ -25,7 +25,6 @@ void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words);
 void add_transpose(KernelRegistry& registry, const SharedProductWords& words);
 void add_gate(KernelRegistry& registry, const SharedProductWords& words);
 void add_small_products(KernelRegistry& registry, const SharedProductWords& words);
-/// One instruction each: mma, wmma, ldmatrix, stmatrix, movmatrix.
-void add_lessons(KernelRegistry& registry);
+void add_one_mma(KernelRegistry& registry);
 
 }  // namespace tartan::TARTAN_ABI::builtins

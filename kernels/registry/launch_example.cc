@@ -34,7 +34,6 @@ constexpr Size sizes[] = {
     {"heads", 2},
     {"kv_heads", 1},
     {"groups", 2},
-    {"rounds", 16},
     {"most_pages", 2},
     {"window", 64},
     {"sequences", 1},
@@ -154,7 +153,6 @@ std::int64_t LaunchExample::of_products(std::string_view buffer) const {
 // A parameter's layout is that of one matrix, of which there may be several.
 std::int64_t LaunchExample::matrices() const {
   if (name_.starts_with("attention")) return example_size("heads");
-  if (name_ == "mma_probe") return std::int64_t{compiled_.block} * grid_.x;
   return 1;
 }
 

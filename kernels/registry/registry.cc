@@ -32,7 +32,7 @@ KernelRegistry::KernelRegistry() {
   add_transpose(*this, words);
   add_gate(*this, words);
   add_small_products(*this, words);
-  add_lessons(*this);
+  add_one_mma(*this);
 }
 
 const BuiltinKernel* KernelRegistry::find(std::string_view name) const {

@@ -35,12 +35,9 @@ builtins::Described small(const std::string& name, const Target& target) {
   return *out;
 }
 
-bool needs_stmatrix(std::string_view name) { return name.starts_with("stmatrix"); }
-
 // The oldest architecture of each kernel, according to the manual.
 int oldest(std::string_view name) {
-  if (needs_stmatrix(name)) return 90;
-  if (name.starts_with("ldmatrix") || name == "movmatrix" || name == "transpose") return 75;
+  if (name == "transpose") return 75;
   if (name == "gemm" || name == "gemm_sum" || name == "decode") return 75;
   if (name.starts_with("attention")) return 75;
   if (name == "scaled_gemm" || name == "k_grouped_gemm")
@@ -82,9 +79,9 @@ TEST(Kernels, CompileForEverySupportedTarget) {
       std::filesystem::remove(path);
       ++assembled;
     }
-  EXPECT_GT(compiled_count, 500);
+  EXPECT_GT(compiled_count, 400);
   if (assemble) {
-    EXPECT_GT(assembled, 80);
+    EXPECT_GT(assembled, 70);
   }
 }
 
@@ -126,7 +123,7 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 // Kernels whose buffers may hold any numbers: metadata may not, and sizes are not buffers.
 bool takes_any_numbers(std::string_view name) {
   return !name.starts_with("attention") && !name.ends_with("decode") && name != "sparse_gemm" &&
-         name != "wmma_gemm" && name != "transpose" && name != "gate" && name != "mma_probe" &&
+         name != "wmma_gemm" && name != "transpose" && name != "gate" &&
          name != "block_scaled" && name != "scaled_gemm" && name != "small_products" &&
          name != "mixed_gemm";
 }

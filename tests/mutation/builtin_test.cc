@@ -11,6 +11,7 @@
 #include <numbers>
 
 #include "examples/lesson.h"
+#include "tests/support/lesson_kernels.h"
 #include "kernels/registry/registry.h"
 #include "tartan/kernels/kernels.h"
 #include "tartan/tartan.h"
@@ -352,17 +353,12 @@ Subject attention_lesson(const std::string& name, bool causal) {
       {run_of(compiled, {(queries + 63) / 64, heads}, {in(q), in(kv), in(kv), out(q)})});
 }
 
-/// The kernels of one instruction: of `tartan emit`, and the lessons that they are of.
+/// The kernels of one instruction: one_mma, and those of lessons 2 to 6.
 std::vector<Subject> instructions() {
-  const builtins::KernelRegistry registry;
   std::vector<Subject> out;
-  for (const builtins::BuiltinKernel& each : registry.all()) {
-    if (!each.options.empty() || each.name == "mma_probe") continue;
-    const Target target = Target::of(*Arch::parse("sm_90"));
-    const auto described = each.describe({target});
-    const Compiled compiled = compiled_for(described->kernel, "sm_90");
-    out.push_back(subject_of("lesson/" + each.name, compiled,
-                             {whole_run(compiled, described->grid.value_or(Dim3{}))}));
+  for (const Kernel& each : testing_lessons::kernels()) {
+    const Compiled compiled = compiled_for(each, "sm_90");
+    out.push_back(subject_of("lesson/" + each.name(), compiled, {whole_run(compiled, Dim3{})}));
   }
   return out;
 }

@@ -388,10 +388,10 @@ TEST_F(ExploreCommand, MachineCodeIsLinkedByItsLines) {
     lines[split(
         machine["lines"][i])[machine["lines"][i].get<std::string>().ends_with(':') ? 0 : 1]] =
         machine["at"][i];
-  EXPECT_EQ(lines.at("HMMA.16816.F32"), (json{0, 19}));
-  EXPECT_EQ(lines.at("LDSM.16.M88.4"), (json{0, 17}));
-  EXPECT_EQ(lines.at("BAR.SYNC.DEFER_BLOCKING"), (json{0, 16}));
-  EXPECT_EQ(lines.at("EXIT"), (json{0, 19}));
+  EXPECT_EQ(lines.at("HMMA.16816.F32"), (json{0, 18}));
+  EXPECT_EQ(lines.at("LDSM.16.M88.4"), (json{0, 16}));
+  EXPECT_EQ(lines.at("BAR.SYNC.DEFER_BLOCKING"), (json{0, 15}));
+  EXPECT_EQ(lines.at("EXIT"), (json{0, 18}));
   EXPECT_TRUE(lines.contains(".L_x_0:"));
   EXPECT_EQ(machine["lines"].size(), 51U) << "of 48 instructions and three labels";
   write_tool("ptxas", "exit 3\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tartan/kernels/probe.h"
+#include "bench/gpu/probe.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,10 @@
 
 #include "tartan/isa/instruction.h"
 
-namespace tartan::TARTAN_ABI::kernels {
+namespace gpu {
+
+using namespace tartan;
+
 namespace {
 
 // Any product whose result type equals its accumulator type.
@@ -98,4 +101,4 @@ double probe_operations(std::string_view spelling, const Probe& options, std::in
          static_cast<double>(rounds);
 }
 
-}  // namespace tartan::TARTAN_ABI::kernels
+}  // namespace gpu

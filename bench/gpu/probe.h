@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/kernels/probe.h - the peak throughput of an MMA instruction: registers only, many
+// bench/gpu/probe.h - the peak throughput of an MMA instruction: registers only, many
 // independent products.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 #include "tartan/dsl/builder.h"
 
-namespace tartan::TARTAN_ABI::kernels {
+namespace gpu {
 
 /// Options of the throughput probe of one MMA.
 struct Probe {
@@ -20,10 +20,10 @@ struct Probe {
 /// type) in a loop. Parameters: rounds (s32) and out (b32 or b64), which gets the sum of all
 /// products: the first accumulator register of each thread. The store keeps the compiler from
 /// removing products.
-Kernel mma_probe(std::string_view spelling, const Probe& options = {});
+tartan::Kernel mma_probe(std::string_view spelling, const Probe& options = {});
 
 /// Multiplications and additions of one launch; 0 if there is no such instruction.
 double probe_operations(std::string_view spelling, const Probe& options, std::int64_t blocks,
                         std::int64_t rounds);
 
-}  // namespace tartan::TARTAN_ABI::kernels
+}  // namespace gpu

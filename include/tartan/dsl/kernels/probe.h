@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// tartan/dsl/kernels/probe.h - the former place of what it includes, kept for one release.
-#pragma once
-
-#include "tartan/kernels/probe.h"
