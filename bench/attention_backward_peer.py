@@ -12,9 +12,8 @@ compared with a plain f32 computation of the first and the last head.
 import sys
 
 from attention_peer import AXES, operations_of, problem_of, title_of
-from peer import Entry, WRONG, error_of, measure, race, run_contests, table, torch_type
+from peer import WRONG, Entry, error_of, measure, race, run_contests, table, torch_type
 
-LARGEST_STEP = 128  # queries of a step
 
 
 def peers(torch, case, q, k, v, d_o):
@@ -76,16 +75,15 @@ def contest(bench, case):
         q, *(each.repeat_interleave(share, 1) for each in (k, v)), 0.0, causal)[:2]
     o = o.contiguous()
     gradients = [torch.empty_like(each) for each in (q, k, v)]
-    rows = batch * heads * -(-length // LARGEST_STEP) * LARGEST_STEP
-    work = {name: torch.empty(count, device="cuda")
-            for name, count in (("stats", 2 * rows), ("sums", rows * d), ("turns", rows + 1))}
     values = {"queries": length, "keys": length, "heads": heads, "kv_heads": kv_heads, "scale": d ** -0.5, "Q": q,
               "K": k, "V": v, "O": o, "dO": d_o, "LSE": lse, "dQ": gradients[0], "dK": gradients[1],
-              "dV": gradients[2], **work}
+              "dV": gradients[2]}
 
     def make(**options):
-        steps = [bench.compiled("attention_backward" + name, type=case["type"], head_dim=d, causal=causal,
-                                **options).launch(values, grid=(0, 0, batch)) for name in ("_rows", "", "_queries")]
+        kernels = [bench.compiled("attention_backward" + name, type=case["type"], head_dim=d, causal=causal,
+                                  **options) for name in ("_rows", "", "_queries")]
+        work = kernels[0].work(values, (0, 0, batch))
+        steps = [each.launch({**work, **values}, grid=(0, 0, batch)) for each in kernels]
 
         def run():
             for each in steps:

@@ -16,7 +16,6 @@ from peer import Entry, bandwidth_table, measure, note_of, race, read_bandwidth,
 
 AXES = {"shape": ["128x8192", "16x8192", "4x32768"], "queries": [1, 8], "page": [64, 16], "heads": 64, "kv_heads": 8,
         "head_dim": 128, "type": "bf16", "in_order": False}
-BLOCKS_PER_MULTIPROCESSOR = 4  # at most
 
 
 def make_cache(torch, case, kind):
@@ -79,12 +78,8 @@ def contest(bench, case):
     o = torch.empty_like(q)
     lengths = torch.full((batch,), case["length"], device="cuda", dtype=torch.int32)
     counters = torch.zeros((batch, kv_heads), device="cuda", dtype=torch.int32)
-    blocks = max(BLOCKS_PER_MULTIPROCESSOR * bench.device.multiprocessors, batch * kv_heads)
-    rows = queries * heads // kv_heads
     values = {"batch": batch, "kv_heads": kv_heads, "most_pages": table.shape[1], "scale": d ** -0.5, "Q": q,
-              "K": paged_k, "V": paged_v, "table": table, "lengths": lengths, "O": o, "counters": counters,
-              "P": torch.empty(2 * blocks * rows * d, device="cuda"),
-              "L": torch.empty(4 * blocks * rows, device="cuda")}
+              "K": paged_k, "V": paged_v, "table": table, "lengths": lengths, "O": o, "counters": counters}
 
     def make(**options):
         kernel = bench.compiled("decode", type=case["type"], head_dim=d, queries=queries,

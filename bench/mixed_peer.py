@@ -17,7 +17,6 @@ from peer import (WRONG, Entry, bandwidth_table, error_of, measure, median, opti
 ROTATED = 2**28  # bytes
 LAUNCHES = 20    # of a graph, at least
 ROWS = 256       # of X that are compared
-WORK = 2 * 264 * 256 * 256  # f32 of P that suffice for any tile: two of each of two CTAs of a multiprocessor
 AXES = {"shape": [f"{m}x{matrix}" for matrix in ("8192x8192", "14336x4096", "4096x14336")
                   for m in (1, 4, 8, 16, 64, 4096)],
         "type": "bf16", "weight": "u4", "group": 128, "zeros": False}
@@ -41,7 +40,7 @@ def dense(torch, case, w, s, z):
 
 
 def graph_of(torch, calls):
-    """A CUDA graph that makes the calls in turn, and how many it makes."""
+    """A function that launches a CUDA graph of the calls in turn, and how many there are."""
     for each in calls:  # outside of the capture: cuBLAS makes its handle
         each()
     torch.cuda.synchronize()
@@ -49,7 +48,7 @@ def graph_of(torch, calls):
     with torch.cuda.graph(graph):
         for i in range(count):
             calls[i % len(calls)]()
-    return graph, count
+    return lambda keep=calls: graph.replay(), count  # the graph does not keep the kernels
 
 
 def contest(bench, case):
@@ -69,11 +68,9 @@ def contest(bench, case):
     weights = [bytes_of(weight_bytes, 256) for _ in range(copies)]
     scales = [((torch.rand(n * groups, device="cuda") + 0.5) / most).to(kind) for _ in range(copies)]
     zeros = [bytes_of(n * groups, most + 1) for _ in range(copies)] if case["zeros"] else [None] * copies
-    work = torch.empty(WORK, device="cuda")
-    counters = torch.zeros(m * n, device="cuda", dtype=torch.int32)
     expected = {copy: x[:ROWS].float() @ dense(torch, case, weights[copy], scales[copy], zeros[copy]).T
                 for copy in (0, copies - 1)}
-    entries = []
+    entries, work = [], {}
 
     def add(name, peer, calls):
         """`calls`: of copies of the weights."""
@@ -82,20 +79,21 @@ def contest(bench, case):
             y.fill_(float("nan"))
             calls[copy]()
             worst = max(worst, error_of(y[:ROWS], {slice(None): expected[copy]}))
-        graph, count = graph_of(torch, list(calls.values()))
+        run, count = graph_of(torch, list(calls.values()))
         note = f"{'WRONG: ' if worst > WRONG else ''}error {worst:.1e}"
-        if counters.any():
+        if "counters" in work and work["counters"].any():
             note = "WRONG: counters are not zero"
-        entries.append(Entry(name, peer, graph.replay, size * count, note))
+        entries.append(Entry(name, peer, run, size * count, note))
 
     for config in bench.configs:
         try:
             kernel = bench.compiled("mixed_gemm", m=m, n=n, k=k, type=case["type"], weight=case["weight"],
                                     scale_group=case["group"], zeros=case["zeros"], **options_of(config))
+            work = kernel.work({})
             for programmatic in (True, False):
                 add(config + " (alone)" * (not programmatic), False,
                     {copy: kernel.launch({"X": x, "W": weights[copy], "S": scales[copy],
-                                          "Z": zeros[copy], "Y": y, "P": work, "counters": counters},
+                                          "Z": zeros[copy], "Y": y, **work},
                                          programmatic=programmatic) for copy in range(copies)})
         except bench.tartan.Error as error:
             print(f"{config}: {error}", flush=True)

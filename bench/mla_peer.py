@@ -38,13 +38,9 @@ def contest(bench, case):
     q = torch.randn((batch, queries, heads, KEY), device="cuda", dtype=kind)
     o = torch.empty_like(q[..., :LATENT])
     lengths = torch.full((batch,), length, device="cuda", dtype=torch.int32)
-    tiles, blocks = -(-queries * heads // TILE), bench.device.multiprocessors
-    counters = torch.zeros((batch, tiles), device="cuda", dtype=torch.int32)
-    rows = min(queries * heads, TILE)
+    counters = torch.zeros((batch, -(-queries * heads // TILE)), device="cuda", dtype=torch.int32)
     values = {"batch": batch, "most_pages": pages, "scale": 192 ** -0.5, "Q": q, "KV": kv, "table": table,
-              "lengths": lengths, "O": o, "counters": counters,
-              "P": torch.empty(2 * blocks * rows * LATENT, device="cuda"),
-              "L": torch.empty(4 * blocks * rows, device="cuda")}
+              "lengths": lengths, "O": o, "counters": counters}
 
     def make(**options):
         kernel = bench.compiled("mla_decode", type=case["type"], heads=heads, queries=queries, page=page, **options)

@@ -164,59 +164,69 @@ std::vector<KernelParam> params_of(const Compiled& compiled) {
   return out;
 }
 
-// The grid of a launch: what the caller gives, else what options and arguments tell.
-class Grid {
+// The grid of a launch: what the caller gives, else what options and sizes tell.
+Result<Dim3> grid_of(const tartan_kernel::State& kernel, const builtins::LaunchSizes& sizes) {
+  Diags diags;
+  const auto computed = kernel.described.launch_grid(sizes);
+  const auto dim = [&](const char* name, std::uint32_t given, std::optional<std::uint32_t> found) {
+    if (given) return given;
+    if (!found)
+      diags.report("launch-arguments"_rule, {},
+                   fmt::format("the grid's {} is 0: expected a number of blocks, which neither the "
+                               "options nor the arguments of kernel {} tell",
+                               name, kernel.compiled.name));
+    return found.value_or(0);
+  };
+  const Dim3 grid{dim("x", sizes.given.x, computed.x), dim("y", sizes.given.y, computed.y),
+                  dim("z", sizes.given.z, computed.z)};
+  if (!diags.ok()) return diags;
+  return grid;
+}
+
+// The scalar arguments of a launch, by name. What is no size is reported.
+class ArgumentSizes {
  public:
-  Grid(const tartan_kernel::State& kernel, int multiprocessors, const Arguments& arguments)
-      : compiled_(kernel.compiled),
-        described_(kernel.described),
-        multiprocessors_(multiprocessors),
-        arguments_(arguments) {}
+  ArgumentSizes(const Compiled& compiled, const Arguments& arguments)
+      : compiled_(compiled), arguments_(arguments) {}
 
-  Result<Dim3> operator()(const uint32_t (&given)[3]) {
-    const auto computed =
-        described_.launch_grid({[this](std::string_view param) { return size(param); },
-                                multiprocessors_,
-                                {given[0], given[1], given[2]}});
-    const Dim3 grid{dim("x", given[0], computed.x), dim("y", given[1], computed.y),
-                    dim("z", given[2], computed.z)};
-    if (!diags_.ok()) return diags_;
-    return grid;
-  }
-
- private:
-  std::int64_t size(std::string_view param) {
+  std::int64_t operator()(std::string_view param) {
     const auto at = std::ranges::find(compiled_.params, param, &CompiledParam::name);
     assert(at != compiled_.params.end());
     const auto& bytes = arguments_[static_cast<size_t>(at - compiled_.params.begin())];
     std::int32_t value = 0;
     std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
     if (at->type != u32 && value < 0) {
-      diags_.report("launch-arguments"_rule, {},
-                    fmt::format("{} of kernel {}: expected a size of at least 0, found {}", param,
-                                compiled_.name, value));
+      diags.report("launch-arguments"_rule, {},
+                   fmt::format("{} of kernel {}: expected a size of at least 0, found {}", param,
+                               compiled_.name, value));
       return 0;
     }
     return static_cast<std::uint32_t>(value);
   }
 
-  std::uint32_t dim(const char* name, std::uint32_t given, std::optional<std::uint32_t> computed) {
-    if (given) return given;
-    if (!computed)
-      diags_.report(
-          "launch-arguments"_rule, {},
-          fmt::format("the grid's {} is 0: expected a number of blocks, which neither the "
-                      "options nor the arguments of kernel {} tell",
-                      name, compiled_.name));
-    return computed.value_or(0);
-  }
+  Diags diags;
 
+ private:
   const Compiled& compiled_;
-  const builtins::Described& described_;
-  int multiprocessors_;
   const Arguments& arguments_;
-  Diags diags_;
 };
+
+// Buffers whose size is known and too small for the work space of the launch.
+void check_work_space(const tartan_kernel::State& kernel, const builtins::LaunchSizes& sizes,
+                      const Dim3& grid, const Arguments& arguments, Diags& diags) {
+  const Compiled& compiled = kernel.compiled;
+  for (const builtins::WorkBuffer& each : kernel.described.work(compiled, sizes, grid)) {
+    const auto at = std::ranges::find(compiled.params, each.param, &CompiledParam::name);
+    const auto found = arguments.buffer_size(static_cast<size_t>(at - compiled.params.begin()));
+    const auto wanted = static_cast<std::uint64_t>(each.elements) * bits(at->type) / 8;
+    if (found && *found < wanted)
+      diags.report(
+          "launch-arguments"_rule, {},
+          fmt::format("{} of kernel {}: expected at least {} bytes, the work space of this "
+                      "launch, found {}",
+                      each.param, compiled.name, wanted, *found));
+  }
+}
 
 Status launch_compiled(tartan_function& function, const tartan_launch_options& options,
                        const Arguments& arguments, const Stream* stream) {
@@ -224,11 +234,52 @@ Status launch_compiled(tartan_function& function, const tartan_launch_options& o
   Diags diags = refuse_shape(options);
   detail::check_arguments(kernel.compiled.name, params_of(kernel.compiled), arguments, "", diags);
   if (!diags.ok()) return diags;
-  const auto grid = Grid(kernel, function.device.multiprocessors(), arguments)(options.grid);
+  ArgumentSizes of(kernel.compiled, arguments);
+  const builtins::LaunchSizes sizes{std::ref(of),
+                                    function.device.multiprocessors(),
+                                    {options.grid[0], options.grid[1], options.grid[2]}};
+  const auto grid = grid_of(kernel, sizes);
+  if (!of.diags.ok()) return of.diags;
   if (!grid) return grid.diags();
   if (grid->count() == 0) return Done{};  // an empty product
+  check_work_space(kernel, sizes, *grid, arguments, diags);
+  if (!diags.ok()) return diags;
   return launch(function.kernel, kernel.compiled, *grid, arguments, stream,
                 options.programmatic != 0);
+}
+
+// The members of a JSON object, sizes by name. Those that are missing are reported.
+Result<Json> work_space(const tartan_function& function, const char* text,
+                        const uint32_t (&given)[3]) {
+  const Json named = Json::parse(text && *text ? text : "{}", nullptr, false);
+  if (!named.is_object())
+    return {"usage"_rule,
+            "tartan_work_space: sizes: expected a JSON object such as "
+            "{\"batch\": 4}"};
+  const tartan_kernel::State& kernel = *function.compiled;
+  Diags diags;
+  const auto of = [&](std::string_view param) -> std::int64_t {
+    const auto at = named.find(std::string(param));
+    if (at != named.end() && at->is_number_unsigned()) return at->get<std::int64_t>();
+    if (std::ranges::none_of(diags, [&](const Diag& each) {
+          return each.message.find(fmt::format(" {}:", param)) != std::string::npos;
+        }))
+      diags.report(
+          "usage"_rule, {},
+          fmt::format("tartan_work_space: {}: expected a size of kernel {}, found {}", param,
+                      kernel.compiled.name, at == named.end() ? "none" : at->dump()));
+    return 0;
+  };
+  const builtins::LaunchSizes sizes{
+      of, function.device.multiprocessors(), {given[0], given[1], given[2]}};
+  const auto grid = grid_of(kernel, sizes);
+  if (!diags.ok()) return diags;
+  if (!grid) return grid.diags();
+  Json out = Json::object();
+  for (const auto& each : kernel.described.work(kernel.compiled, sizes, *grid))
+    out[std::string(each.param)] = {{"elements", each.elements}, {"zeros", each.zeros}};
+  if (!diags.ok()) return diags;
+  return out;
 }
 
 #endif
@@ -291,6 +342,24 @@ tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char
                       *out = made.release();
                       return Done{};
                     });
+}
+
+tartan_error* tartan_work_space(const tartan_function* function, const char* sizes,
+                                const uint32_t* grid, char** out) {
+  if (out) *out = nullptr;
+  return c::guarded("tartan_work_space", {{"function", function}, {"out", out}}, [&]() -> Status {
+#ifdef TARTAN_LLVM
+    if (function->compiled) {
+      const uint32_t none[3] = {};
+      const uint32_t* const from = grid ? grid : none;
+      const auto found = work_space(*function, sizes, {from[0], from[1], from[2]});
+      if (!found) return found.diags();
+      *out = c::copy_of(found->dump());
+      return Done{};
+    }
+#endif
+    return {"usage"_rule, "tartan_work_space: only compiled kernels know it"};
+  });
 }
 
 const char* tartan_function_info(const tartan_function* function) {

@@ -190,6 +190,14 @@ tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char
  */
 const char* tartan_function_info(const tartan_function* function);
 void tartan_function_free(tartan_function* function);
+/**
+ * JSON: {"P":{"elements":135168,"zeros":false},...}: the work space that a launch of a compiled
+ * kernel needs among its parameters, in elements of their types; with zeros they are 0 before the
+ * first launch. `sizes` is JSON with the scalar arguments, {"batch":4,"kv_heads":8}, and `grid`
+ * that of the launch, as in tartan_launch_options; NULL: all 0. The caller frees `out`.
+ */
+tartan_error* tartan_work_space(const tartan_function* function, const char* sizes,
+                                const uint32_t* grid, char** out);
 
 /** An argument of a launch. This structure does not change. */
 typedef struct tartan_argument {

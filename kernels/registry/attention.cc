@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "kernels/registry/families.h"
+#include "kernels/registry/work_space.h"
 #include "tartan/kernels/attention_backward.h"
 #include "tartan/kernels/decode.h"
 #include "tartan/kernels/mla_decode.h"
@@ -41,9 +42,11 @@ void add_mla_decode(KernelRegistry& registry, const SharedProductWords& words,
                   mla.type = *type, mla.queries = shared->queries, mla.page = shared->page;
                   mla = tuned(mla, request.gpu);
                   return Described{.kernel = kernels::mla_decode(mla),
-                                   .grid_of = [=](const LaunchSizes& sizes) {
-                                     return LaunchGrid{mla.blocks(sizes.multiprocessors)};
-                                   }};
+                                   .grid_of =
+                                       [=](const LaunchSizes& sizes) {
+                                         return LaunchGrid{mla.blocks(sizes.multiprocessors)};
+                                       },
+                                   .work_of = work_of(mla)};
                 }});
 }
 
@@ -77,9 +80,11 @@ void add_decode(KernelRegistry& registry, const SharedProductWords& words,
                   decode.type = *type, decode.head_dim = shared->head_dim;
                   decode = tuned(decode, request.gpu);
                   return Described{.kernel = kernels::decode(decode),
-                                   .grid_of = [=](const LaunchSizes& sizes) {
-                                     return LaunchGrid{decode.blocks(sizes.multiprocessors)};
-                                   }};
+                                   .grid_of =
+                                       [=](const LaunchSizes& sizes) {
+                                         return LaunchGrid{decode.blocks(sizes.multiprocessors)};
+                                       },
+                                   .work_of = work_of(decode)};
                 }});
   add_mla_decode(registry, words, options);
 }
@@ -107,11 +112,15 @@ void add_attention_backward(KernelRegistry& registry, const SharedProductWords& 
                     with.type = *type, with.head_dim = shared->head_dim;
                     with.causal = shared->causal;
                     with = tuned(with, request.gpu);
-                    return Described{
-                        .kernel = kernel(with), .grid_of = [=](const LaunchSizes& sizes) {
-                          return LaunchGrid{
-                              blocks(with, sizes), static_cast<std::uint32_t>(sizes.of(heads)), {}};
-                        }};
+                    return Described{.kernel = kernel(with),
+                                     .grid_of =
+                                         [=](const LaunchSizes& sizes) {
+                                           return LaunchGrid{
+                                               blocks(with, sizes),
+                                               static_cast<std::uint32_t>(sizes.of(heads)),
+                                               {}};
+                                         },
+                                     .work_of = work_of(with)};
                   }});
   };
   const Size rows = [](const With& with, const LaunchSizes& sizes) {

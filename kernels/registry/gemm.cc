@@ -3,6 +3,7 @@
 #include "tartan/kernels/gemm.h"
 
 #include "kernels/registry/families.h"
+#include "kernels/registry/work_space.h"
 #include "tartan/kernels/sparse.h"
 
 namespace tartan::TARTAN_ABI::builtins {
@@ -52,7 +53,7 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                   return Described{
                       kernels::gemm(gemm), grid_of(gemm, request.gpu.multiprocessors()),
                       [=](const LaunchSizes& sizes) { return launch_grid(gemm, sizes); },
-                      full->warnings};
+                      full->warnings, work_of(gemm, "C")};
                 }});
   // It takes the options that determine tiles and types.
   registry.add({"gemm_sum", "reduction of the partial sums of a split-K or stream-K gemm",
@@ -65,7 +66,8 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                   return Described{
                       .kernel = kernels::gemm_sum(gemm),
                       .grid_of = [=](const LaunchSizes& sizes) { return sum_grid(gemm, sizes); },
-                      .warnings = full->warnings};
+                      .warnings = full->warnings,
+                      .work_of = work_of(gemm, "parts")};
                 }});
   std::erase(options, "a-major");
   for (const char* option : {"bit-op", "products", "swap", "direct", "tuning", "workspace", "gpu",

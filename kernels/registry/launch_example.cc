@@ -50,13 +50,15 @@ LaunchExample::LaunchExample(const KernelRegistry& registry, std::string name,
                              const Described& described, const Compiled& compiled,
                              int multiprocessors)
     : registry_(registry), name_(std::move(name)), compiled_(compiled) {
+  const LaunchSizes of_launch{
+      .of = example_size, .multiprocessors = multiprocessors, .given = {0, 0, 1}};
   if (described.grid && described.grid->count() > 0) {
     grid_ = *described.grid;
-    return;
+  } else {
+    const LaunchGrid grid = described.launch_grid(of_launch);
+    grid_ = {grid.x.value_or(1), grid.y.value_or(1), grid.z.value_or(1)};
   }
-  const LaunchGrid grid = described.launch_grid(
-      {.of = example_size, .multiprocessors = multiprocessors, .given = {0, 0, 1}});
-  grid_ = {grid.x.value_or(1), grid.y.value_or(1), grid.z.value_or(1)};
+  work_ = described.work(compiled, of_launch, grid_);
 }
 
 std::int64_t LaunchExample::scalar(const std::string& param) const { return example_size(param); }
@@ -91,36 +93,23 @@ std::int64_t LaunchExample::option(std::string_view name) const {
 }
 
 // ---- The sizes of buffers that a kernel's header states and no layout does: of several matrices
-// one after the other, which the kernel chooses from, and of work space.
-
-std::int64_t LaunchExample::of_attention_backward(std::string_view buffer) const {
-  const std::int64_t rows =
-      example_size("heads") * example_size("queries");  // whole steps of queries
-  if (buffer == "stats") return 2 * rows;
-  if (buffer == "sums") return rows * option("head-dim");
-  return buffer == "turns" ? rows + 1 : 0;
-}
+// one after the other, which the kernel chooses from.
 
 std::int64_t LaunchExample::of_decode(std::string_view buffer) const {
   const std::int64_t rows = option("queries") * option("heads-per-kv"), d = option("head-dim"),
                      heads = example_size("batch") * example_size("kv_heads");
   if (buffer == "Q" || buffer == "O") return heads * rows * d;
-  if (buffer == "K" || buffer == "V")
-    return heads * example_size("most_pages") * option("page") * d;
-  if (buffer == "P") return std::int64_t{2} * grid_.x * rows * d;
-  return buffer == "L" ? std::int64_t{4} * grid_.x * rows : 0;
+  return buffer == "K" || buffer == "V" ? heads * example_size("most_pages") * option("page") * d
+                                        : 0;
 }
 
 std::int64_t LaunchExample::of_mla_decode(std::string_view buffer) const {
   using kernels::MlaDecode;
-  const std::int64_t rows = option("queries") * option("heads"),
-                     of_part = std::min<std::int64_t>(rows, 64);
+  const std::int64_t rows = option("queries") * option("heads");
   if (buffer == "Q") return example_size("batch") * rows * MlaDecode::key;
   if (buffer == "KV")
     return example_size("batch") * example_size("most_pages") * option("page") * MlaDecode::key;
-  if (buffer == "O") return example_size("batch") * rows * MlaDecode::latent;
-  if (buffer == "P") return std::int64_t{2} * grid_.x * of_part * MlaDecode::latent;
-  return buffer == "L" ? std::int64_t{4} * grid_.x * of_part : 0;
+  return buffer == "O" ? example_size("batch") * rows * MlaDecode::latent : 0;
 }
 
 // At most 64 x 64 elements each.
@@ -129,7 +118,8 @@ std::int64_t LaunchExample::of_small_products(std::string_view) const {
 }
 
 std::int64_t LaunchExample::beyond_layout(std::string_view buffer) const {
-  if (name_.starts_with("attention_backward")) return of_attention_backward(buffer);
+  const auto work = std::ranges::find(work_, buffer, &WorkBuffer::param);
+  if (work != work_.end()) return work->elements;
   if (name_ == "decode") return of_decode(buffer);
   if (name_ == "mla_decode") return of_mla_decode(buffer);
   if (name_ == "small_products") return of_small_products(buffer);

@@ -33,7 +33,6 @@ class LaunchExample {
  private:
   std::int64_t option(std::string_view name) const;
   std::int64_t matrices() const;
-  std::int64_t of_attention_backward(std::string_view buffer) const;
   std::int64_t of_decode(std::string_view buffer) const;
   std::int64_t of_mla_decode(std::string_view buffer) const;
   std::int64_t of_small_products(std::string_view buffer) const;
@@ -44,6 +43,7 @@ class LaunchExample {
   std::string name_;
   const Compiled& compiled_;
   Dim3 grid_;
+  std::vector<WorkBuffer> work_;
 };
 
 }  // namespace tartan::TARTAN_ABI::builtins

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "kernels/registry/families.h"
+#include "kernels/registry/work_space.h"
 
 namespace tartan::TARTAN_ABI::builtins {
 
@@ -43,11 +44,14 @@ void add_mixed_gemm(KernelRegistry& registry, const SharedProductWords& words) {
          with.type = *type, with.weight = four ? Type::u4 : Type::u8;
          with.group = own->scale_group, with.zeros = own->zeros;
          with = tuned(with, request.gpu);
-         Described out{
-             .kernel = kernels::mixed_gemm(with), .grid_of = [=](const LaunchSizes& sizes) {
-               return LaunchGrid{with.blocks(size_of(sizes, "m", with.m),
-                                             size_of(sizes, "n", with.n), sizes.multiprocessors)};
-             }};
+         Described out{.kernel = kernels::mixed_gemm(with),
+                       .grid_of =
+                           [=](const LaunchSizes& sizes) {
+                             return LaunchGrid{with.blocks(size_of(sizes, "m", with.m),
+                                                           size_of(sizes, "n", with.n),
+                                                           sizes.multiprocessors)};
+                           },
+                       .work_of = work_of(with)};
          // Otherwise the grid says how large P is.
          if (!with.sums_in_memory() && with.m > 0 && with.n > 0)
            out.grid = Dim3{with.blocks(with.m, with.n, request.gpu.multiprocessors())};

@@ -19,6 +19,16 @@ bool takes(const BuiltinKernel& kernel, const std::string& option) {
 
 }  // namespace
 
+std::vector<WorkBuffer> Described::work(const Compiled& compiled, const LaunchSizes& sizes,
+                                        const Dim3& launch) const {
+  std::vector<WorkBuffer> out = work_of ? work_of(sizes, launch) : std::vector<WorkBuffer>{};
+  std::erase_if(out, [&](const WorkBuffer& each) {
+    return std::ranges::find(compiled.params, each.param, &CompiledParam::name) ==
+           compiled.params.end();
+  });
+  return out;
+}
+
 KernelRegistry::KernelRegistry() {
   const auto words = std::make_shared<ProductWords>();
   gpu_name_ = &words->gpu, multiprocessors_ = &words->multiprocessors;

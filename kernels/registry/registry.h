@@ -45,17 +45,29 @@ struct LaunchGrid {
   std::optional<std::uint32_t> x, y = 1, z = 1;
 };
 
+/// A buffer of a launch's work space: its elements, and whether they are zeros before the first
+/// one.
+struct WorkBuffer {
+  std::string_view param;
+  std::int64_t elements = 0;
+  bool zeros = false;
+};
+
 /// A kernel with its options applied.
 struct Described {
   Kernel kernel;
   std::optional<Dim3> grid = {};  // of a launch, if the options determine it
   std::function<LaunchGrid(const LaunchSizes&)> grid_of = {};  // otherwise
   Diags warnings = {};                                         // of the options
+  std::function<std::vector<WorkBuffer>(const LaunchSizes&, const Dim3& grid)> work_of = {};
 
   LaunchGrid launch_grid(const LaunchSizes& sizes) const {
     if (grid_of) return grid_of(sizes);
     return grid ? LaunchGrid{grid->x, grid->y, grid->z} : LaunchGrid{};
   }
+  /// The work space among the parameters of `compiled`.
+  std::vector<WorkBuffer> work(const Compiled& compiled, const LaunchSizes& sizes,
+                               const Dim3& launch) const;
 };
 
 /// What a kernel is described for: the GPU, and the names of the options that the caller has

@@ -228,6 +228,7 @@ static void test_ptx(void) {
   arguments[0] = argument(&address, sizeof address);
   arguments[1] = argument(&by, sizeof by);
   CHECK_ERROR(tartan_launch(scale, NULL, arguments, 2), "usage", "PTX text needs a block");
+  CHECK_ERROR(tartan_work_space(scale, NULL, NULL, &json), "usage", "only compiled kernels");
   options.block[0] = 32;
   CHECK_OK(tartan_launch(scale, &options, arguments, 2));
   memset(&newer, 0, sizeof newer);

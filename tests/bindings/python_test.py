@@ -190,6 +190,27 @@ class Host(unittest.TestCase):
             each.join()
         self.assertEqual(failures, [])
 
+    def test_work_space_is_told_and_checked(self):
+        kernel = tartan.compile("decode", "sm_80", type="bf16", head_dim=64, queries=2, heads_per_kv=4)
+        decode = self.device.load(kernel)
+        # decode.h: 2 * blocks * rows * d, 4 * blocks * rows, batch * kv_heads, with 8 rows.
+        work = {"P": 2 * 6 * 8 * 64, "L": 4 * 6 * 8, "counters": 15}
+        self.assertEqual(decode.work_space(grid=(6,), batch=5, kv_heads=3), work)
+        blocks = decode.work_space(batch=5, kv_heads=3)["L"] // 32  # those that fill the device
+        self.assertGreaterEqual(blocks, self.device.multiprocessors)
+        with self.assertRaisesRegex(tartan.Error, "batch: expected a size of kernel decode, found none"):
+            decode.work_space(kv_heads=3)
+        q, o = (self.device.empty((5 * 8, 3 * 64), "bf16") for _ in range(2))
+        k, v = (self.device.empty((15, 64, 64), "bf16") for _ in range(2))
+        table, lengths = self.device.empty((5, 1), "s32"), self.device.empty((5,), "s32")
+        small = [self.device.empty((work[name] - 1,), "u32" if name == "counters" else "f32") for name in work]
+        with self.assertRaisesRegex(tartan.Error, "P of kernel decode: expected at least 24576 bytes, the work "
+                                    "space of this launch, found 24572"):
+            decode(5, 3, 1, 0.125, q, k, v, table, lengths, o, *small, grid=(6,))
+        scale = self.device.load_ptx(SCALE, "scale")
+        with self.assertRaisesRegex(tartan.Error, "only compiled kernels know it"):
+            scale.work_space()
+
     def test_text_takes_block_and_numbers(self):
         scale = self.device.load_ptx(SCALE, "scale")
         values = array.array("f", range(32))

@@ -358,6 +358,22 @@ class Function:
         # What each step of loading took: cache, assemble (the driver's assembler), load.
         self.microseconds: Dict[str, float] = info.get("microseconds", {})
 
+    def work_space(self, *, grid: Sequence[int] = (), **sizes: int) -> Dict[str, int]:
+        """The elements of each buffer of work space among the parameters of a built-in kernel, for
+        a launch of `grid` with these scalar arguments: decode.work_space(batch=4, kv_heads=8) is
+        {"P": ..., "L": ..., "counters": 32}. Buffers named "counters" are zeros before the first
+        launch."""
+        out = ctypes.c_void_p()
+        check(
+            library.tartan_work_space(
+                self._handle.pointer,
+                json.dumps({name: integer(size, name, 63) for name, size in sizes.items()}).encode(),
+                _extents("grid", grid),
+                ctypes.byref(out),
+            )
+        )
+        return {name: each["elements"] for name, each in take_json(out).items()}
+
     def __call__(
         self,
         *arguments: Any,

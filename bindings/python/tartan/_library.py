@@ -166,6 +166,7 @@ def _declare(library: ctypes.CDLL) -> None:
         "load": (error, handle, handle, out),
         "load_ptx": (error, handle, text, text, out),
         "function_info": (text, handle),
+        "work_space": (error, handle, text, ctypes.POINTER(ctypes.c_uint32), out),
         "function_free": (None, handle),
         "launch": (error, handle, ctypes.POINTER(LaunchOptions), ctypes.POINTER(Argument), size),
     }
