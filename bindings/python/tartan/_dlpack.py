@@ -155,8 +155,39 @@ def _has_buffer(value: Any) -> bool:
     return True
 
 
+_TORCH = {
+    "int8": "s8", "int16": "s16", "int32": "s32", "int64": "s64", "uint8": "u8", "bool": "u8",
+    "float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16",
+    "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
+}  # fmt: skip
+_torch_names: Dict[Any, str] = {}  # of its element types
+
+
+def _view_of_torch(value: Any, stream: int) -> Optional[View]:
+    """The memory of PyTorch's tensor on a GPU, whose capsule takes 20 us to make and read. None: the
+    capsule is to say what is wrong with it, or has to order the stream after another one."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor) or not value.is_cuda:
+        return None
+    if not _torch_names:
+        _torch_names.update(
+            {getattr(torch, name): of for name, of in _TORCH.items() if hasattr(torch, name)}
+        )
+    name, gpu = _torch_names.get(value.dtype), value.get_device()
+    plain = value.layout is torch.strided and not value.requires_grad and not value.is_neg()
+    if name is None or not plain or not value.is_contiguous():
+        return None
+    if torch.cuda.current_stream(gpu).cuda_stream != stream:
+        return None
+    size = value.numel() * value.element_size()
+    return View(value.data_ptr(), size, name, tuple(value.shape), gpu, True, value)
+
+
 def view(value: Any, stream: int) -> Optional[View]:
     """The memory of a tensor or array; None if the object is neither."""
+    plain = _view_of_torch(value, stream)
+    if plain is not None:
+        return plain
     if hasattr(value, "__dlpack__"):
         try:
             return view_of_tensor(value, stream)
