@@ -43,6 +43,26 @@ TEST(Command, HelpTexts) {
   }
 }
 
+// One number for each compilation: emit takes the newest PTX version that the kernel asks for.
+TEST(Command, DumpsWhatItCompiles) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / fmt::format("tartan_dump_{}", getpid());
+  const std::string dump = "TARTAN_DUMP=" + folder.string() + " ";
+  const auto run = [&](const std::string& words) {
+    return tartan::test::shell(dump + TARTAN_COMMAND " " + words + " 2>&1");
+  };
+  const Ran emitted = run("emit one_mma --target sm_80");
+  EXPECT_EQ(read_file(folder / "0001.one_mma.sm_80.ptx"), emitted.out);
+  const std::string ir = read_file(folder / "0001.one_mma.sm_80.ll");
+  EXPECT_NE(ir.find("define ptx_kernel void @one_mma("), std::string::npos) << ir.substr(0, 400);
+  EXPECT_EQ(run("emit one_mma --target sm_70").code, 1);
+  EXPECT_NE(read_file(folder / "0001.one_mma.sm_70.txt").find("error"), std::string::npos);
+  fs::remove_all(folder);
+  const std::string nowhere = "TARTAN_DUMP=/dev/null/x " TARTAN_COMMAND " emit one_mma 2>&1 >/dev/null";
+  EXPECT_EQ(tartan::test::shell(nowhere).out,
+            "TARTAN_DUMP: /dev/null/x/0001.one_mma.sm_80.ll cannot be written\n");
+}
+
 TEST(Command, HelpOfAKernelHasItsOptions) {
   const Ran all = tartan("emit --help"), one = tartan("emit attention --help"),
             same = tartan("emit --help attention"), lesson = tartan("emit one_mma --help");
