@@ -40,7 +40,7 @@ Diags wrong(const Device& device, const Gemm& product, const TuneBudget& budget)
   if (!(budget.seconds > 0)) report(fmt::format("seconds = {}: expected more", budget.seconds));
   if (budget.candidates < 1)
     report(fmt::format("candidates = {}: expected at least 1", budget.candidates));
-  if (!detail::find_gpu(device.arch()))
+  if (!isa::find_gpu(device.arch()))
     report(fmt::format("{}: expected sm_80 or later", device.arch().text()));
   return out;
 }
@@ -57,15 +57,15 @@ auto kind_of(const Gemm& each) {
 // model's best and its best of kinds that are not there yet take turns.
 std::vector<Gemm> chosen(const Gemm& product, const Gpu& gpu, const TuneBudget& budget) {
   std::vector<Gemm> out{tuned(product, gpu, budget.workspace)};
-  auto all =
-      detail::ranked(product, gpu.target(), *detail::row_of(gpu), budget.workspace > 0, 100000);
-  std::erase_if(all, [&](const detail::Candidate& each) {
+  auto all = kernels::detail::ranked(product, gpu.target(), *kernels::detail::row_of(gpu),
+                                     budget.workspace > 0, 100000);
+  std::erase_if(all, [&](const kernels::detail::Candidate& each) {
     return workspace_bytes(each.options) > budget.workspace;
   });
   std::set kinds{kind_of(out[0])};
-  std::set texts{detail::text_of(out[0])};
+  std::set texts{tartan::detail::text_of(out[0])};
   const auto add = [&](const Gemm& each) {
-    if (!texts.insert(detail::text_of(each)).second) return false;
+    if (!texts.insert(tartan::detail::text_of(each)).second) return false;
     kinds.insert(kind_of(each)), out.push_back(each);
     return true;
   };
@@ -83,7 +83,8 @@ std::vector<Gemm> chosen(const Gemm& product, const Gpu& gpu, const TuneBudget& 
 Gpu Gpu::of(const Device& device) { return of(device, Target::of(device.arch())); }
 
 Gpu Gpu::of(const Device& device, const Target& target) {
-  return detail::GpuAccess::of(name_of(device), device.arch(), target, device.multiprocessors());
+  return kernels::detail::GpuAccess::of(name_of(device), device.arch(), target,
+                                        device.multiprocessors());
 }
 
 TunedOn tuned_on(const Device& device) {
@@ -106,10 +107,10 @@ Result<TuneResult> tune(const Device& device, const Gemm& product, const TuneBud
   auto cache = budget.cache ? Result<Cache>(*budget.cache) : Cache::open();
   if (!cache) return cache.diags();
   const Gpu gpu = Gpu::of(device);
-  const detail::GpuRow row = *detail::row_of(gpu);
-  auto bench = detail::DeviceBench::make(device, product, row, *cache);
+  const isa::GpuRow row = *kernels::detail::row_of(gpu);
+  auto bench = tartan::detail::DeviceBench::make(device, product, row, *cache);
   if (!bench) return bench.diags();
-  auto found = detail::search(**bench, chosen(product, gpu, budget), budget.seconds);
+  auto found = tartan::detail::search(**bench, chosen(product, gpu, budget), budget.seconds);
   if (!found) return found.diags();
   TuneResult out;
   out.trials = std::move(found->trials);

@@ -15,6 +15,7 @@
 
 #include "dsl/state/handles.h"
 #include "kernels/common/epilogue.h"
+#include "kernels/gemm/gemm_schedule.h"
 #include "kernels/gemm/gemm_tiles.h"
 #include "tartan/dsl/math.h"
 
@@ -334,10 +335,7 @@ bool is_possible(Builder& k, const Gemm& options) {
   } else {
     out = false;
   }
-  return out & is("splits", options.splits, 1) & is("cluster_splits", options.cluster_splits, 1) &
-         is("stream_blocks", options.stream_blocks, 0) & is("producers", options.producers, 0) &
-         is("cluster", options.cluster, 1) & is("cluster_columns", options.cluster_columns, 1) &
-         is("persistent", options.persistent, 0) & is("swap", options.swap, 0);
+  return out & is_one_way(k, options);
 }
 
 }  // namespace

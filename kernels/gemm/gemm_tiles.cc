@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "dsl/tile/partial_sums.h"
+#include "kernels/gemm/gemm_schedule.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/feature.h"
 
@@ -49,7 +50,6 @@ bool sizes_are_possible(Builder& k, const Tile& tile, const Scalar& m, const Sca
 }
 
 bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
-  const bool whole = options.splits == 1 && options.stream_blocks == 0;
   const int apart = options.cluster_splits,
             group = options.tile.threads() / 32 / std::max(options.tile.products, 1);
   const std::int64_t tile = std::max(options.tile.m, 1),
@@ -67,35 +67,12 @@ bool parts_are_possible(Builder& k, const Gemm& options, const Scalar& m) {
              fmt::format("{} = {}, splits = {}, stream_blocks = {}: the workspace exceeds {} rows",
                          options.swap ? "n" : "m", m.constant().value_or(0), options.splits,
                          options.stream_blocks, most_counted)) &
-             k.require(whole || !options.batched,
+             k.require(!options.batched || (options.splits == 1 && options.stream_blocks == 0),
                        "split-K and stream-K are unsupported for batched products") &
-             k.require(whole || !options.persistent,
-                       "split-K and stream-K are unsupported for persistent kernels, whose CTAs "
-                       "compute whole tiles") &
-             k.require(options.stream_blocks == 0 || options.cluster == 1,
-                       "stream-K requires cluster = 1") &
-             k.require(options.cluster_columns == 1 || (options.stream_blocks == 0 && apart == 1),
-                       "stream-K and cluster_splits require cluster_columns = 1") &
-             k.require(apart == 1 || whole,
-                       "cluster_splits excludes splits and stream_blocks: the CTAs of its clusters "
-                       "divide k already") &
-             k.require(apart == 1 || !options.persistent,
-                       "cluster_splits is unsupported for persistent kernels, whose CTAs compute "
-                       "whole tiles") &
-             k.require(apart == 1 || options.cluster == 1,
-                       "cluster_splits requires cluster = 1: the CTAs of its clusters share a tile "
-                       "of C, not of B") &
-             k.require(options.tile.products == 1 || (options.persistent && options.producers > 0),
-                       fmt::format("tile.products = {}: warpgroups that compute tiles in turn "
-                                   "require persistent and producers",
-                                   options.tile.products)) &
              k.require(options.tile.products == 1 || group == 4,
                        fmt::format("tile.products = {}: expected 4 warps of a warpgroup, found {}",
                                    options.tile.products, group)) &
-             k.require(options.stream_blocks == 0 || !options.swap,
-                       "stream-K is unsupported with swap; use splits or cluster_splits") &
-             k.require(options.splits == 1 || options.stream_blocks == 0,
-                       "split-K (splits) and stream-K (stream_blocks) exclude each other");
+             is_one_way(k, options);
 }
 
 Gemm in_tiles(Gemm options) {

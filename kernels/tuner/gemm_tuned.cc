@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kernels/gemm/gemm_schedule.h"
 #include "kernels/tuner/gemm_candidates.h"
 #include "kernels/tuner/tuned_with.h"
 #include "tartan/isa/feature.h"
@@ -27,20 +28,11 @@ std::vector<Candidate> ranked(const Gemm& options, const Target& target, const G
 
 namespace {
 
-// Combinations that no kernel has: gemm() would refuse them.
-bool exclude_each_other(const Gemm& options) {
-  const bool parts = options.splits > 1 || options.stream_blocks > 0 || options.cluster_splits > 1;
-  const bool shares = options.cluster > 1 || options.cluster_columns > 1;
-  if (options.direct && (options.producers > 0 || options.persistent || shares)) return true;
-  if (options.tile.products > 1 && (options.producers == 0 || !options.persistent)) return true;
-  return (options.persistent && parts) || (options.cluster_splits > 1 && shares);
-}
-
 // With what is given put there, those that run.
 std::vector<Gemm> changed(std::vector<Gemm> all, const GivenSettings& given, const Target& target) {
   for (Gemm& each : all) given.put(each);
   std::erase_if(all, [&](const Gemm& each) {
-    return !given.hold(each) || exclude_each_other(each) || !runs(each, target);
+    return !given.hold(each) || !kernels::detail::is_one_way(each) || !runs(each, target);
   });
   return all;
 }

@@ -147,11 +147,11 @@ TEST(GemmDirect, RefusesWhatItDoesNotDo) {
   expect_refused(with([](Gemm& g) { g.tile.warps_k = 32; }), "found 2048");
   expect_refused(with([](Gemm& g) { g.tile.k = 64; }), "tile.k = 64: expected 512");
   expect_refused(with([](Gemm& g) { g.stages = 17; }), "stages = 17: expected 1 to 16");
-  expect_refused(with([](Gemm& g) { g.splits = 2; }), "splits = 2: expected 1");
-  expect_refused(with([](Gemm& g) { g.cluster_splits = 2; }), "cluster_splits = 2: expected 1");
-  expect_refused(with([](Gemm& g) { g.producers = 1; }), "producers = 1: expected 0");
-  expect_refused(with([](Gemm& g) { g.persistent = true; }), "persistent = 1: expected 0");
-  expect_refused(with([](Gemm& g) { g.swap = true; }), "swap = 1: expected 0");
+  expect_refused(with([](Gemm& g) { g.splits = 2; }), "direct excludes splits");
+  expect_refused(with([](Gemm& g) { g.cluster_splits = 2; }), "direct excludes splits");
+  expect_refused(with([](Gemm& g) { g.producers = 1; }), "direct excludes producers");
+  expect_refused(with([](Gemm& g) { g.persistent = true; }), "direct excludes producers");
+  expect_refused(with([](Gemm& g) { g.swap = true; }), "swap = false");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
+#include "tartan/support/dim3.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 
@@ -107,5 +108,31 @@ Kernel attention(const Attention& options);
 /// elsewhere what keeps registers from spilling. If shared memory does not suffice: fewer keys per
 /// step, then fewer stages.
 Attention tuned(const Attention& options, const Gpu& gpu);
+
+// ---- The same in parts: what is computed, how, and the launch.
+
+struct AttentionProblem {
+  int head_dim = 64;
+  Type type = f16;
+  bool causal = false, window = false;
+  Softcap softcap = Softcap::none;
+  bool sinks = false, packed = false;
+};
+/// The members are those of Attention.
+struct AttentionSchedule {
+  int queries_per_block = 0, keys_per_step = 64, warps = 4, stages = 2, producers = 0;
+  bool persistent = false;
+};
+Attention flat(const AttentionProblem& problem, const AttentionSchedule& schedule);
+AttentionProblem problem_of(const Attention& options);
+AttentionSchedule schedule_of(const Attention& options);
+
+struct AttentionLaunch {
+  Dim3 grid;
+
+  /// Packed: the most queries of a sequence, and the number of sequences as `batch`.
+  static AttentionLaunch of(const Attention& options, int queries, int heads, int batch,
+                            int multiprocessors);
+};
 
 }  // namespace tartan::TARTAN_ABI::kernels

@@ -18,6 +18,7 @@
 
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
+#include "tartan/support/dim3.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 
@@ -75,5 +76,30 @@ Kernel decode(const Decode& options);
 /// `options` with the step, warps, stages and producers that are fastest on a GPU. If shared
 /// memory does not suffice: fewer stages, then fewer keys per step.
 Decode tuned(const Decode& options, const Gpu& gpu);
+
+// ---- The same in parts: what is computed, how, and the launch.
+
+struct DecodeProblem {
+  int head_dim = 128;
+  Type type = f16;
+  int queries = 1, group = 8, page = 64;
+};
+/// The members are those of Decode.
+struct DecodeSchedule {
+  int keys_per_step = 64, key_groups = 0, stages = 3, producers = 0;
+  int blocks_per_multiprocessor = 1, whole_steps = 3;
+};
+Decode flat(const DecodeProblem& problem, const DecodeSchedule& schedule);
+DecodeProblem problem_of(const Decode& options);
+DecodeSchedule schedule_of(const Decode& options);
+
+struct DecodeLaunch {
+  Dim3 grid;
+  std::int64_t partials = 0, weights = 0, counters = 0;  // elements of P, L and counters
+
+  /// `keys`: where all sequences have about as many, else 0.
+  static DecodeLaunch of(const Decode& options, int batch, int kv_heads, int multiprocessors,
+                         int keys = 0);
+};
 
 }  // namespace tartan::TARTAN_ABI::kernels

@@ -9,6 +9,7 @@
 #include "tartan/kernels/decode.h"
 #include "tartan/kernels/gate.h"
 #include "tartan/kernels/gemm.h"
+#include "tartan/kernels/gemm_schedule.h"
 #include "tartan/kernels/gpu.h"
 #include "tartan/kernels/k_grouped_gemm.h"
 #include "tartan/kernels/mixed_gemm.h"

@@ -15,6 +15,7 @@
 #include "tartan/dsl/kernel.h"
 #include "tartan/kernels/gpu.h"
 #include "tartan/support/diagnostic.h"
+#include "tartan/support/dim3.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 
@@ -87,6 +88,34 @@ Kernel mixed_gemm(const MixedGemm& options);
 /// `scale_sums` and `split` included, for these sizes and a GPU. A size that is a parameter
 /// counts as 4096.
 MixedGemm tuned(const MixedGemm& options, const Gpu& gpu);
+
+// ---- The same in parts: what is computed, how, and the launch.
+
+struct MixedGemmProblem {
+  int m = 0, n = 0, k = 0;
+  Type type = bf16, weight = Type::u4;
+  int group = 128;
+  bool zeros = false;
+};
+/// The members are those of MixedGemm.
+struct MixedGemmSchedule {
+  bool scale_sums = true;
+  int tile_m = 16, tile_n = 64, tile_k = 256, warps_n = 4, warps_k = 2;
+  int stages = 4, producers = 0, min_blocks = 0;
+  bool warpgroups = false, split = true, even = false;
+  int cluster = 1;
+  bool overlap = false;
+};
+MixedGemm flat(const MixedGemmProblem& problem, const MixedGemmSchedule& schedule);
+MixedGemmProblem problem_of(const MixedGemm& options);
+MixedGemmSchedule schedule_of(const MixedGemm& options);
+
+struct MixedGemmLaunch {
+  Dim3 grid;
+  std::int64_t partials = 0, counters = 0;  // elements of P and counters, if there are any
+
+  static MixedGemmLaunch of(const MixedGemm& options, int m, int n, int multiprocessors);
+};
 
 /// Weights as mixed_gemm() takes them.
 ///

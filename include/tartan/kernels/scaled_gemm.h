@@ -11,6 +11,7 @@
 #pragma once
 
 #include "tartan/kernels/gemm.h"
+#include "tartan/support/dim3.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 
@@ -75,5 +76,33 @@ Kernel scaled_gemm(const ScaledGemm& options);
 /// rows that one of `groups` groups probably has, and set m to the most that it can have
 /// afterwards.
 ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups = 1);
+
+// ---- The same in parts: what is computed, how, and the launch.
+
+struct ScaledGemmProblem {
+  int m = 256, n = 256, k = 256;
+  Type c = bf16;
+  Grouping grouping = Grouping::none;
+};
+/// The members are those of ScaledGemm.
+struct ScaledGemmSchedule {
+  Tile tile = ScaledGemm{}.tile;
+  int parts_n = 1, blocks_k = 1;
+  bool overlap = false;
+  int stages = 4, group = 8, cluster = 1;
+  bool share_a = false;
+  int cluster_splits = 1;
+};
+ScaledGemm flat(const ScaledGemmProblem& problem, const ScaledGemmSchedule& schedule);
+ScaledGemmProblem problem_of(const ScaledGemm& options);
+ScaledGemmSchedule schedule_of(const ScaledGemm& options);
+
+struct ScaledGemmLaunch {
+  Dim3 grid;
+
+  /// `groups`: of masked rows.
+  static ScaledGemmLaunch of(const ScaledGemm& options, int m, int n, int multiprocessors,
+                             int groups = 1);
+};
 
 }  // namespace tartan::TARTAN_ABI::kernels

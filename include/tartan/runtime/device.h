@@ -42,6 +42,7 @@
 #include "tartan/isa/target.h"
 #include "tartan/runtime/profile.h"
 #include "tartan/support/diagnostic.h"
+#include "tartan/support/dim3.h"
 
 namespace tartan::TARTAN_ABI {
 
@@ -51,13 +52,6 @@ class Trial;        // what finds the level of a finding
 class Watch;        // what shows where a launch is, and stops it
 }  // namespace detail
 class Timeline;  // tartan/runtime/timeline.h
-
-/// Blocks of a grid, or threads of a block, along x, y and z.
-struct Dim3 {
-  std::uint32_t x = 1, y = 1, z = 1;
-  constexpr std::uint64_t count() const { return std::uint64_t{x} * y * z; }
-  bool operator==(const Dim3&) const = default;
-};
 
 /// The shape of a launch: blocks, threads per block, bytes of dynamic shared memory per block, and
 /// blocks per cluster (sm_90 and later; the grid is a whole number of clusters).
