@@ -20,8 +20,8 @@
 #include "kernels/tuner/gemm_candidates.h"
 
 using namespace tartan;
-using detail::GemmConstants;
-using detail::GpuRow;
+using isa::GpuRow;
+using kernels::detail::GemmConstants;
 
 namespace {
 
@@ -55,7 +55,7 @@ std::map<std::string, std::set<std::string>> candidates_of(const gpu::Product& p
                                                            const GpuRow& gpu) {
   std::map<std::string, std::set<std::string>> out;
   for (const kernels::Gemm& each :
-       detail::candidates(gpu::options_of({}, product), target, gpu, true))
+       kernels::detail::candidates(gpu::options_of({}, product), target, gpu, true))
     out[outline(each)].insert(gpu::config_text(each));
   return out;
 }
@@ -80,7 +80,7 @@ double in_race(double us, std::vector<double> raced) {
 // Times the memory bandwidth of the model's GPU, by the table: of a GPU that a recording names.
 double more_memory(const std::string& device, const GpuRow& gpu) {
   if (device.empty()) return 1;
-  const GpuRow* const row = detail::gpu_named(device, gpu.sm);
+  const GpuRow* const row = isa::gpu_named(device, gpu.sm);
   if (!row)
     throw std::runtime_error(
         fmt::format("the recording's GPU {}: expected a name of compiler/isa/gpus.cc with sm_{}",
@@ -151,10 +151,10 @@ struct Model {
   GemmConstants constants;
   Target target;
   double cycles(const Timed& timed) const { return cost(timed).cycles; }
-  detail::GemmCost cost(const Timed& timed) const {
+  kernels::detail::GemmCost cost(const Timed& timed) const {
     GpuRow row = gpu;
     row.memory *= timed.memory;
-    return detail::gemm_cost(timed.options, target, row, constants);
+    return kernels::detail::gemm_cost(timed.options, target, row, constants);
   }
 };
 
@@ -423,8 +423,8 @@ int main(int argc, char** argv) {
   app.add_option("--from", from, "Lists problems of so much regret")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const auto parsed = Target::parse(target);
-  const GpuRow* gpu = parsed ? detail::find_gpu(parsed->arch) : nullptr;
-  for (const GpuRow& row : detail::gpus())
+  const GpuRow* gpu = parsed ? isa::find_gpu(parsed->arch) : nullptr;
+  for (const GpuRow& row : isa::gpus())
     if (gpu && row.name == name) gpu = &row;
   if (gpu && !name.empty() && gpu->name != name)
     return std::cerr << "--gpu " << name << ": expected a name of gpus.cc, such as H200\n", 2;
@@ -438,7 +438,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return std::cerr << error.what() << "\n", 2;
   }
-  Model model{*gpu, detail::gemm_constants(), *parsed};
+  Model model{*gpu, kernels::detail::gemm_constants(), *parsed};
   for (const std::string& each : only)
     if (std::none_of(std::begin(knobs), std::end(knobs),
                      [&](const Knob& knob) { return each == knob.name; }))

@@ -45,7 +45,7 @@ std::string kind_of(const kernels::Gemm& each, const Target& target) {
   if (each.direct) return "direct";
   if (each.cluster_splits > 1)
     return fmt::format("cluster splits {}{}", each.cluster_splits, each.swap ? ", swap" : "");
-  const bool wgmma = tartan::detail::by_wgmma(each, target);
+  const bool wgmma = kernels::detail::by_wgmma(each, target);
   return fmt::format("{} {} {}x{} {}", wgmma ? "wgmma" : "mma.sync", each.swap, each.cluster,
                      each.cluster_columns, each.tile.products);
 }
@@ -55,8 +55,8 @@ std::string kind_of(const kernels::Gemm& each, const Target& target) {
 std::vector<kernels::Gemm> best_of_model(const gpu::Product& product, const kernels::Gpu& gpu,
                                          const Words& words) {
   const int count = words.ranked;
-  const auto all = tartan::detail::ranked(gpu::options_of({}, product), gpu.target(),
-                                          *tartan::detail::row_of(gpu), !words.one_launch, 4096);
+  const auto all = kernels::detail::ranked(gpu::options_of({}, product), gpu.target(),
+                                           *kernels::detail::row_of(gpu), !words.one_launch, 4096);
   std::map<std::string, int> kinds, tiles;
   std::vector<kernels::Gemm> out;
   for (const auto& [options, cycles] : all) {
@@ -78,7 +78,7 @@ std::optional<kernels::Gemm> given(const std::string& word, const gpu::Product& 
   if (!config || config->tuned || config->blocks) gpu::refuse("--config", word, gpu::config_help());
   config->gemm.tile.k = config->gemm.tile.k * 16 / bits(product.a);
   kernels::Gemm out = gpu::options_of(*config, product);
-  if (!gpu::sensible(*config, product) || !tartan::detail::runs(out, target)) return std::nullopt;
+  if (!gpu::sensible(*config, product) || !kernels::detail::runs(out, target)) return std::nullopt;
   return out;
 }
 

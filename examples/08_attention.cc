@@ -15,8 +15,6 @@ namespace {
 
 constexpr int queries = 75, keys = 100, heads = 4, kv_heads = 2, d = 64;
 
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
-Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
 Scalar over(const Scalar& x, const Scalar& y) { return x * reciprocal(y); }
 Scalar power(const Scalar& x, const Scalar& top) { return exp2(x - top); }
 

@@ -39,8 +39,9 @@ Kernel product() {
     k.roles([&] {
       k.each_tile(m, n, tile, [&](Scalar row, Scalar col) {
         auto fill = [&](Scalar t, Scalar stage) {
-          k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);       // a row of tiles for each block,
-          k.multicast(B.tile(tile.k, tile.n, t, col), sB[stage]);  // one column for both
+          k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);  // a row of tiles for each block,
+          k.copy(B.tile(tile.k, tile.n, t, col), sB[stage],
+                 {.multicast = Among::cluster});  // one column for both
         };
         auto sum = mma.accumulator();
         auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };

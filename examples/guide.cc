@@ -106,7 +106,7 @@ Kernel specialized() {
         auto sum = mma.accumulator();
         auto fill = [&](Scalar t, Scalar stage) {
           k.copy(p.A.tile(tile.m, tile.k, row, t), sA[stage]);
-          k.multicast(p.B.tile(tile.k, tile.n, t, col), sB[stage]);
+          k.copy(p.B.tile(tile.k, tile.n, t, col), sB[stage], {.multicast = Among::cluster});
         };
         auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
         k.pipeline(stages, ceil_div(p.depth, tile.k), fill, use);

@@ -105,7 +105,7 @@ std::vector<std::uint32_t> small_integers(Type type) {
   return {0, one, two, three, sign | one, sign | two, sign | three};
 }
 
-DeviceBench::DeviceBench(const Device& device, const Gemm& product, const GpuRow& gpu,
+DeviceBench::DeviceBench(const Device& device, const Gemm& product, const isa::GpuRow& gpu,
                          const Cache& cache)
     : device_(device),
       product_(product),
@@ -122,7 +122,7 @@ DeviceBench::DeviceBench(const Device& device, const Gemm& product, const GpuRow
 }
 
 Result<std::unique_ptr<DeviceBench>> DeviceBench::make(const Device& device, const Gemm& product,
-                                                       const GpuRow& gpu, const Cache& cache) {
+                                                       const isa::GpuRow& gpu, const Cache& cache) {
   std::unique_ptr<DeviceBench> out(new DeviceBench(device, product, gpu, cache));
   if (const Status done = out->allocate(); !done) return done.diags();
   if (const Status done = out->fill(); !done) return done.diags();

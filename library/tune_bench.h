@@ -23,8 +23,8 @@ class DeviceBench : public TuneBench {
  public:
   /// Allocates and fills the matrices.
   static Result<std::unique_ptr<DeviceBench>> make(const Device& device,
-                                                   const kernels::Gemm& product, const GpuRow& gpu,
-                                                   const Cache& cache);
+                                                   const kernels::Gemm& product,
+                                                   const isa::GpuRow& gpu, const Cache& cache);
   double seconds() override;
   std::vector<Diags> load(const std::vector<kernels::Gemm>& candidates, double deadline) override;
   Result<std::vector<std::byte>> result(std::size_t candidate) override;
@@ -46,7 +46,7 @@ class DeviceBench : public TuneBench {
     std::function<Status()> batch;
   };
 
-  DeviceBench(const Device& device, const kernels::Gemm& product, const GpuRow& gpu,
+  DeviceBench(const Device& device, const kernels::Gemm& product, const isa::GpuRow& gpu,
               const Cache& cache);
   Status allocate();
   Status allocate_extras();
@@ -71,7 +71,7 @@ class DeviceBench : public TuneBench {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   Device device_;
   const kernels::Gemm product_;
-  const GpuRow& gpu_;
+  const isa::GpuRow& gpu_;
   const Cache cache_;
   Loader loader_;
   std::mutex assembling_;

@@ -39,7 +39,7 @@ Result<Gpu> read_gpu(const BuiltInWords& words) {
 
 }  // namespace
 
-void add_option(CLI::App& command, const detail::Option& of) {
+void add_option(CLI::App& command, const builtins::Option& of) {
   const std::string name = "--" + of.name;
   CLI::Option* option = std::visit(
       [&](auto* value) {
@@ -55,12 +55,12 @@ void add_option(CLI::App& command, const detail::Option& of) {
 }
 
 void add_built_in_options(CLI::App& command, BuiltInWords& words) {
-  for (const detail::Option& each : words.kernels.options()) add_option(command, each);
+  for (const builtins::Option& each : words.kernels.options()) add_option(command, each);
 }
 
 std::vector<std::string> given_options(const BuiltInWords& words, const CLI::App& command) {
   std::vector<std::string> names{"target", "ptx"}, out;
-  for (const detail::Option& each : words.kernels.options()) names.push_back(each.name);
+  for (const builtins::Option& each : words.kernels.options()) names.push_back(each.name);
   for (const std::string& name : names)
     if (command.count("--" + name)) out.push_back(name);
   return out;

@@ -17,7 +17,7 @@ struct BuiltInWords {
 };
 
 /// Adds an option of a kernel.
-void add_option(CLI::App& command, const detail::Option& of);
+void add_option(CLI::App& command, const builtins::Option& of);
 
 /// Adds the options of all kernels. `words` must outlive the command.
 void add_built_in_options(CLI::App& command, BuiltInWords& words);

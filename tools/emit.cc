@@ -113,7 +113,7 @@ class KernelHelp : public CLI::Formatter {
 
  private:
   void hide_others(const BuiltinKernel& kernel) const {
-    for (const detail::Option& each : words_->kernels.options())
+    for (const builtins::Option& each : words_->kernels.options())
       if (std::ranges::find(kernel.options, each.name) == kernel.options.end())
         command_.get_option("--" + each.name)->group("");
   }

@@ -157,7 +157,7 @@ void add_tune(CLI::App& app, int& exit_code) {
   command->add_flag("--json", words->json, "Print one JSON object");
   const std::size_t before = words->registry.options().size();
   builtins::add_product_options(words->registry, words->product);
-  for (const detail::Option& each : words->registry.options().subspan(before))
+  for (const builtins::Option& each : words->registry.options().subspan(before))
     if (std::find(std::begin(product_options), std::end(product_options), each.name) !=
         std::end(product_options))
       add_option(*command, each);

@@ -217,7 +217,7 @@ std::vector<Config> regret_configs(const Product& product, const Target& target)
     for (const std::string_view words : all) {
       const Config config = config_of(words, product);
       if (hopper || (config.gemm.tile.warps_n > 1 &&
-                     tartan::detail::runs(options_of(config, product), target)))
+                     kernels::detail::runs(options_of(config, product), target)))
         out.push_back(config);
     }
   };

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "bindings/c/handles.h"
-#include "compiler/support/option.h"
+#include "bindings/c/read_json.h"
 
 #ifdef TARTAN_LLVM
 #include "tartan/kernels/gpu.h"
@@ -28,12 +28,12 @@ struct Asked {
 Result<Asked> asked_for(std::string name, const char* json) {
   DeviceOptions out;
   std::string checks = "none";
-  const detail::Option options[] = {{"hardware", &out.hardware},
-                                    {"checks", &checks},
-                                    {"threads", &out.threads},
-                                    {"timeout", &out.timeout},
-                                    {"schedule", &out.schedule}};
-  const auto given = detail::read_json(options, json ? json : "", "tartan_open");
+  const builtins::Option options[] = {{"hardware", &out.hardware},
+                                      {"checks", &checks},
+                                      {"threads", &out.threads},
+                                      {"timeout", &out.timeout},
+                                      {"schedule", &out.schedule}};
+  const auto given = builtins::read_json(options, json ? json : "", "tartan_open");
   if (!given) return given.diags();
   if (!given->empty() && name.starts_with("cuda"))
     return {"usage"_rule,

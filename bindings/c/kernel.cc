@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bindings/c/cache.h"
+#include "bindings/c/read_json.h"
 #include "bindings/c/times.h"
 #include "compiler/support/messages.h"
 #include "compiler/support/nearest.h"
@@ -40,7 +41,7 @@ struct Shown {
   std::string type;
   Json value;
 };
-Shown shown(const detail::Option& option) {
+Shown shown(const builtins::Option& option) {
   struct Visit {
     const std::string& text;
     bool shows_default;  // otherwise kernels choose
@@ -66,7 +67,7 @@ Json list_of(const KernelRegistry& registry) {
   Json out = Json::array();
   for (const BuiltinKernel& kernel : registry.all()) {
     Json options = Json::array();
-    for (const detail::Option& each : registry.options()) {
+    for (const builtins::Option& each : registry.options()) {
       if (std::ranges::find(kernel.options, each.name) == kernel.options.end()) continue;
       const auto [type, value] = shown(each);
       options.push_back(

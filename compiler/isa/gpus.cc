@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/isa/gpus.h"
+#include "tartan/isa/gpus.h"
 
 #include <algorithm>
 #include <string>
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::isa {
 namespace {
 
 // From NVIDIA's data sheets; multiply-adds and loads of an H100 as measured. Its latency was
@@ -194,4 +194,4 @@ Arch own_arch(const GpuRow& row) {
   return find_arch(own) ? own : Arch{row.sm, 0};
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::isa

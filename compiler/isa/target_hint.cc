@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/isa/gpus.h"
 #include "compiler/isa/target_name.h"
 #include "compiler/support/nearest.h"
+#include "tartan/isa/gpus.h"
 
 namespace tartan::TARTAN_ABI {
 namespace {
@@ -62,8 +62,8 @@ Version nearest_version(Version version) {
 }
 
 std::string target_hint(std::string_view text) {
-  if (const detail::GpuRow* gpu = detail::gpu_named(text))
-    return fmt::format("; the GPU {} has {}", gpu->name, detail::own_arch(*gpu).text());
+  if (const isa::GpuRow* gpu = isa::gpu_named(text))
+    return fmt::format("; the GPU {} has {}", gpu->name, isa::own_arch(*gpu).text());
   if (const auto same = arch_named(fmt::format("sm_{}", number_of(text))))
     return fmt::format("; the nearest is {}", same->text());
   if (const auto wanted = well_formed(text)) return by_number(*wanted);

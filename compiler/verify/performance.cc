@@ -3,8 +3,8 @@
 // assembler's output.
 #include <fmt/format.h>
 
-#include "compiler/isa/advice.h"
 #include "compiler/verify/pass.h"
+#include "tartan/isa/advice.h"
 
 namespace tartan::TARTAN_ABI::verify {
 namespace {
@@ -37,7 +37,7 @@ constexpr Slow slow[] = {
        return f.opcode == Opcode::mma && f.kind == isa::Kind::none && bits(f.a) == 8 &&
               info(f.a).floating;
      },
-     [](int sm) { return advised(detail::Advice::fp8_by_wgmma_only, {sm}); },
+     [](int sm) { return isa::advised(isa::Advice::fp8_by_wgmma_only, {sm}); },
      "is emulated with f16 products after a conversion; use f16 or the target's own fp8 "
      "instructions"},
     {[](const Form& f) { return f.opcode == Opcode::mma && f.a == f64 && f.shape.m == 16; },
@@ -48,7 +48,7 @@ void check_multicast(Context& context, const ptx::Instruction& instruction) {
   const isa::Spelling& spelling = context.module.spelling(instruction);
   const Arch arch = context.target.arch;
   if (!isa::is_asynchronous_copy(spelling.opcode) || !spelling.has("multicast::cluster"_q) ||
-      advised(detail::Advice::multicast, arch))
+      isa::advised(isa::Advice::multicast, arch))
     return;
   context.report("slow-instruction"_rule, instruction.opcode,
                  fmt::format(".multicast::cluster of {} may be slow on {}; it is meant for sm_90a, "

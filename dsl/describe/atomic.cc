@@ -95,12 +95,17 @@ bool target_has(KernelState& state, isa::Opcode opcode) {
   return since.has(state.config.target);
 }
 
+// Whether so many threads may wait at a barrier: whole warps.
+bool are_warps(const KernelState& state, int threads) {
+  return threads >= 32 && threads % 32 == 0 && threads <= state.config.all_threads();
+}
+
 // A barrier of some warps of the block, by number.
 bool is_barrier(KernelState& state, int id, int threads) {
   const bool roles = state.config.options.producers > 0;
   const int first = roles ? detail::consumers_barrier + 1 : 1;
   const int most = state.config.all_threads();
-  if (id >= first && id <= 15 && threads >= 32 && threads % 32 == 0 && threads <= most)
+  if (id >= first && id <= 15 && are_warps(state, threads))
     return detail::is_free_barrier(state, id);
   state.log.report(
       "immediate-range"_rule,
@@ -108,6 +113,23 @@ bool is_barrier(KernelState& state, int id, int threads) {
                   "in whole warps, found barrier {} of {} threads",
                   first, most, id, threads));
   return false;
+}
+
+// The same by a number of the GPU's.
+void barrier_by_number(KernelState& state, std::string_view how, const Scalar& id, int threads) {
+  if (detail::is_bad(id) || !state.owns(id, "the barrier's number")) return;
+  if (id.type() != u32)
+    return state.log.report(
+        "scalar-type"_rule,
+        fmt::format("named barrier: expected a number of type u32, found {}; convert() it",
+                    name(id.type())));
+  if (!are_warps(state, threads))
+    return state.log.report(
+        "immediate-range"_rule,
+        fmt::format("named barrier: expected 32 to {} threads in whole warps, found {}",
+                    state.config.all_threads(), threads));
+  detail::assembled(state, fmt::format("bar.{} %0, {};", how, threads), {}, {&id, 1}, Effect::any);
+  state.memories.forget_writes();
 }
 
 }  // namespace
@@ -181,6 +203,16 @@ void Builder::arrive(int id, int threads, Here at) {
   land_all(*state_);
   detail::assembled(*state_, fmt::format("bar.arrive {}, {};", id, threads), {}, {}, Effect::any);
   state_->memories.forget_writes();
+}
+void Builder::barrier(const Scalar& id, int threads, Here at) {
+  state_->at(at);
+  if (const auto number = id.constant()) return barrier(static_cast<int>(*number), threads, at);
+  barrier_by_number(*state_, "sync", id, threads);
+}
+void Builder::arrive(const Scalar& id, int threads, Here at) {
+  state_->at(at);
+  if (const auto number = id.constant()) return arrive(static_cast<int>(*number), threads, at);
+  barrier_by_number(*state_, "arrive", id, threads);
 }
 
 Scalar Builder::bitcast(const Scalar& value, Type to, Here at) {

@@ -69,6 +69,15 @@ Scalar block_index(KernelState& state, SpecialRegister which, LaunchBound::Of of
   return out;
 }
 
+codegen::Eviction eviction(Evict which) {
+  switch (which) {
+    case Evict::first: return codegen::Eviction::first;
+    case Evict::last: return codegen::Eviction::last;
+    case Evict::normal: break;
+  }
+  return codegen::Eviction::normal;
+}
+
 }  // namespace
 
 const Target& Builder::target() const {
@@ -239,6 +248,9 @@ Scalar Builder::block_z(Here at) {
 Scalar Builder::blocks_x(Here at) {
   return state_->at(at), special(*state_, SpecialRegister::nctaid_x);
 }
+Scalar Builder::blocks_y(Here at) {
+  return state_->at(at), special(*state_, SpecialRegister::nctaid_y);
+}
 
 void Builder::copy(const Global& from, const Shared& to, Here at) {
   state_->at(at), copy_tile(*state_, tensor_of(from), tensor_of(to));
@@ -246,14 +258,12 @@ void Builder::copy(const Global& from, const Shared& to, Here at) {
 void Builder::copy(const Shared& from, const Global& to, Here at) {
   state_->at(at), copy_tile(*state_, tensor_of(from), tensor_of(to));
 }
-void Builder::multicast(const Global& from, const Shared& to, Here at) {
-  multicast(from, to, Among::cluster, at);
-}
-void Builder::multicast(const Global& from, const Shared& to, Among among, Here at) {
+void Builder::copy(const Global& from, const Shared& to, const CopyOptions& options, Here at) {
   state_->at(at);
-  state_->fill.multicasts = true, state_->fill.among = among;
+  detail::StageFill& fill = state_->fill;
+  fill.among = options.multicast, fill.eviction = eviction(options.evict);
   copy_tile(*state_, tensor_of(from), tensor_of(to));
-  state_->fill.multicasts = false;
+  fill.among = Among::none, fill.eviction = codegen::Eviction::normal;
 }
 void Builder::barrier(Here at) {
   state_->at(at);

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
-#include "compiler/isa/advice.h"
 #include "tartan/dsl/math.h"
+#include "tartan/dsl/model.h"
+#include "tartan/isa/advice.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI {
+namespace detail {
 namespace {
 
 constexpr int gpcs = 8, multiprocessors = 132;
@@ -23,12 +25,6 @@ struct Deal {
 };
 
 }  // namespace
-
-bool ordered_by_gpc(Arch arch, int down, int across, std::int64_t count) {
-  const int size = down * across;
-  return advised(Advice::gpc_order, arch) && (down == 1 || across == 1) && size >= 2 && size <= 8 &&
-         count * size <= multiprocessors;
-}
 
 Scalar beside_on_gpc(const Scalar& cluster, std::int64_t count, int size) {
   const Deal deal(size);
@@ -55,4 +51,12 @@ Scalar beside_on_gpc(const Scalar& cluster, std::int64_t count, int size) {
              : select((cluster < deal.first) | (cluster >= deal.first + dealt), cluster, place);
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace detail
+
+bool model::ordered_by_gpc(Arch arch, int down, int across, std::int64_t count) {
+  const int size = down * across;
+  return isa::advised(isa::Advice::gpc_order, arch) && (down == 1 || across == 1) && size >= 2 &&
+         size <= 8 && count * size <= detail::multiprocessors;
+}
+
+}  // namespace tartan::TARTAN_ABI

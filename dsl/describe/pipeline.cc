@@ -146,22 +146,29 @@ void describe(Builder& k, KernelState& state, int stages, const Scalar& count, c
 
 }  // namespace
 
-void Builder::pipeline(int stages, const Scalar& count,
-                       const std::function<void(Scalar, Scalar)>& fill,
+void Builder::pipeline(int stages, const Scalar& count, const Fill& fill,
+                       const std::function<void(Scalar, Scalar)>& use, Here at) {
+  pipeline(PipelineOptions{.stages = stages}, count, fill, use, at);
+}
+
+void Builder::pipeline(int stages, const Scalar& count, const Fill& fill, const Ahead& ahead,
+                       const Use& use, Here at) {
+  pipeline(PipelineOptions{.stages = stages}, count, fill, ahead, use, at);
+}
+
+void Builder::pipeline(const PipelineOptions& options, const Scalar& count, const Fill& fill,
                        const std::function<void(Scalar, Scalar)>& use, Here at) {
   state_->at(at);
   if (!state_->has_body(use != nullptr, "a pipeline")) return;
   pipeline(
-      stages, count, fill, nullptr,
+      options, count, fill, nullptr,
       [&](Scalar t, Scalar stage, const std::function<void()>&) { use(t, stage); }, at);
 }
 
-void Builder::pipeline(int stages, const Scalar& count,
-                       const std::function<void(Scalar, Scalar)>& fill,
-                       const std::function<void(Scalar)>& ahead,
-                       const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
-                       Here at) {
-  describe(*this, *state_, stages, count, fill, ahead, use, at, detail::PipelineKind::uniform);
+void Builder::pipeline(const PipelineOptions& options, const Scalar& count, const Fill& fill,
+                       const Ahead& ahead, const Use& use, Here at) {
+  describe(*this, *state_, options.stages, count, fill, ahead, use, at,
+           options.peel_first ? detail::PipelineKind::peeled : detail::PipelineKind::uniform);
 }
 
 void Builder::ping_pong(int stages, const Scalar& count,
@@ -173,20 +180,6 @@ void Builder::ping_pong(int stages, const Scalar& count,
       *this, *state_, stages, count, fill, nullptr,
       [&](Scalar t, Scalar stage, const std::function<void()>&) { use(t, stage); }, at,
       detail::PipelineKind::ping_pong);
-}
-
-void detail::peeled_pipeline(Builder& k, int stages, const Scalar& count, const Fill& fill,
-                             const Use& use, Here at) {
-  describe(k, *state_of(k.constant(u32, 0, at)), stages, count, fill, nullptr, use, at,
-           PipelineKind::peeled);
-}
-
-void detail::with_eviction(Builder& k, codegen::Eviction eviction,
-                           const std::function<void()>& body) {
-  codegen::Eviction& current = state_of(k.constant(u32, 0))->fill.eviction;
-  const codegen::Eviction before = std::exchange(current, eviction);
-  body();
-  current = before;
 }
 
 }  // namespace tartan::TARTAN_ABI

@@ -8,6 +8,7 @@
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
+#include "tartan/dsl/model.h"
 
 namespace tartan::TARTAN_ABI {
 namespace {
@@ -43,7 +44,7 @@ struct Tiles {
   // The tile of a cluster, of which each has one.
   Scalar of_cluster(const Scalar& number, const Target& target) const {
     const auto all = count().constant();
-    return all && detail::ordered_by_gpc(target.arch, down, across, *all)
+    return all && model::ordered_by_gpc(target.arch, down, across, *all)
                ? detail::beside_on_gpc(number, *all, cluster())
                : number;
   }

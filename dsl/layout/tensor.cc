@@ -232,4 +232,51 @@ Tensor Tensor::matrix(const Scalar& index, const Scalar* stride,
   return out;
 }
 
+Tensor Tensor::row(const Scalar& i, const std::source_location& at) const {
+  Tensor out = *this;
+  if (!state || memory < 0) return out;
+  state->at(at);
+  out.memory = -1;
+  if (layout.is_nested() || layout.col_stride.constant() != 1) {
+    state->log.report("layout-mismatch"_rule,
+                      fmt::format("row of {}: expected a row-major matrix, found {}; a column is a "
+                                  "row of transposed()",
+                                  name, layout.text()));
+    return out;
+  }
+  out = tile(1, 1, i, 0, at);
+  if (out.memory < 0) return out;
+  out.layout = row_major(1, layout.cols);
+  out.row_edge.reset(), out.col_edge.reset();
+  return out;
+}
+
+Tensor Tensor::in_elements_of(Type to, const std::source_location& at) const {
+  Tensor out = *this;
+  if (!state || memory < 0) return out;
+  state->at(at);
+  out.memory = -1;
+  const int each = bits(type), wide = bits(to);
+  if (to == Type::pred || wide > 64 || each < 8 || wide < each || wide % each != 0) {
+    state->log.report("scalar-type"_rule,
+                      fmt::format("{} of {} as {}: expected elements of 8 to 64 bits, as ones of "
+                                  "their size or a multiple",
+                                  name, tartan::name(type), tartan::name(to)));
+    return out;
+  }
+  if (layout.rows.constant() != 1 || layout.is_nested() || layout.col_stride.constant() != 1) {
+    state->log.report("layout-mismatch"_rule,
+                      fmt::format("{} as {}: expected one row of contiguous elements, found {}; "
+                                  "take a row()",
+                                  name, tartan::name(to), layout.text()));
+    return out;
+  }
+  const int together = wide / each, most_before = base.multiple() % together ? together - 1 : 0;
+  out.memory = memory;
+  out.type = to;
+  out.base = base / together;
+  out.layout = row_major(1, (layout.cols + (most_before + together - 1)) / together);
+  return out;
+}
+
 }  // namespace tartan::TARTAN_ABI::detail

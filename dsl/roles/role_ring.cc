@@ -6,6 +6,7 @@
 #include "dsl/state/scalars.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
+#include "tartan/dsl/model.h"
 
 namespace tartan::TARTAN_ABI::detail {
 namespace {
@@ -101,6 +102,11 @@ void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scala
   if (pipeline.ping_pong || (state.config.options.cluster > 1 && state.config.has_tma()))
     pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
   else release_stage(k, state, pipeline, stage, at);
+}
+
+bool releases_late(const Stages& stages) {
+  return stages.stages > model::most_prompt_stages && !stages.ahead &&
+         stages.kind == PipelineKind::uniform;
 }
 
 LateRelease::LateRelease(Builder& k, KernelState& state, const Stages& stages, std::size_t pipeline,

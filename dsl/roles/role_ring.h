@@ -59,6 +59,9 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
 void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Scalar& stage,
                  const std::source_location& at);
 
+/// Whether a pipeline has stages enough for LateRelease, see model::most_prompt_stages.
+bool releases_late(const Stages& stages);
+
 /// Releases a stage when the products of the next one have been issued and its own are done, so
 /// that tensor cores never wait for this warpgroup. Where a stage's products are not in flight at
 /// its end, or read registers, which the next stage may overwrite, it is released there.

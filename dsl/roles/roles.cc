@@ -57,11 +57,6 @@ class Consumption {
   Cursor cursor_;
 };
 
-bool releases_late(const Stages& stages) {
-  return stages.stages > most_prompt_stages && !stages.ahead &&
-         stages.kind == PipelineKind::uniform;
-}
-
 void consume(Builder& k, KernelState& state, const Stages& stages) {
   Consumption ring(k, state, stages);
   const auto wait = [&] {

@@ -14,14 +14,6 @@ namespace tartan::TARTAN_ABI::detail {
 /// own; by warpgroups in turn.
 enum class PipelineKind : std::uint8_t { uniform, peeled, ping_pong };
 
-/// A uniform pipeline of more stages releases a stage when the products of the next one have been
-/// issued. That takes a stage from the loads: of three to five, it costs more than it gains. A
-/// CTA's only warpgroup, whose waits nothing hides, is up to 1.2 times as fast, two and three 1 %.
-/// Not where the description says with next() that it has read its stage: block-scaled products,
-/// whose next one waits for this one's promotion, took 1.3 times as long. Peeled pipelines, whose
-/// callbacks overlap products with arithmetic, were not measured.
-constexpr int most_prompt_stages = 5;
-
 /// The arguments of Builder::pipeline().
 struct Stages {
   int stages;
@@ -57,18 +49,6 @@ class InCallback {
 /// else after it.
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void(bool asked)>& leave);
-
-/// Builder::pipeline() whose first k-tile has code of its own (loop peeling): `use` is described
-/// for t = 0, a constant, and then for all others. What begins with the first k-tile, such as a
-/// sum, needs neither zeros nor a branch in the loop. Twice as much code.
-void peeled_pipeline(
-    Builder& k, int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
-    const std::function<void(Scalar t, Scalar stage, const std::function<void()>& next)>& use,
-    std::source_location at = std::source_location::current());
-
-/// The lines that the copies in `body` read by TMA are the first or last that L2 evicts: those that
-/// no CTA reads again, or all do. A hint; other copies have none.
-void with_eviction(Builder& k, codegen::Eviction eviction, const std::function<void()>& body);
 
 /// Stores of tiles may stage them in this ring's memory where little is left beside it: of a kernel
 /// whose consumers store once all of its pipelines have ended.

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
-#include "compiler/isa/advice.h"
+#include "tartan/dsl/model.h"
+#include "tartan/isa/advice.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI {
+namespace detail {
 namespace {
 
 constexpr int most_registers = 255;  // of any thread
@@ -31,7 +33,7 @@ codegen::LaunchBounds Configuration::bounds() const {
 
 bool Configuration::moves_registers() const {
   return target.has(Feature::register_moves) &&
-         detail::advised(Advice::register_moves, target.arch) && options.producers > 0 &&
+         isa::advised(isa::Advice::register_moves, target.arch) && options.producers > 0 &&
          options.producers % 4 == 0 && options.block % 128 == 0 && options.min_blocks <= 1 &&
          options.max_registers == 0;
 }
@@ -61,4 +63,14 @@ int Configuration::consumer_registers() const {
   return std::min(first_registers() + given / warps / 8 * 8, most);
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace detail
+
+model::ThreadBudget model::ThreadBudget::of(const KernelOptions& options, const Target& target) {
+  const detail::Configuration config(options, target);
+  return {.threads = config.all_threads(),
+          .at_start = config.starting_registers(),
+          .consumers = config.registers(),
+          .moves = config.moves_registers()};
+}
+
+}  // namespace tartan::TARTAN_ABI

@@ -11,7 +11,7 @@
 
 namespace tartan::TARTAN_ABI::detail {
 
-/// The one friend of Scalar, View, Fragment and FragmentVariable.
+/// The one friend of Builder, Scalar, View, Fragment and FragmentVariable.
 struct HandleParts {
   static auto& state(auto& handle) { return handle.state_; }
 

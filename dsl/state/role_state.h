@@ -13,6 +13,7 @@
 
 #include "compiler/codegen/function_builder.h"
 #include "tartan/dsl/kernel.h"
+#include "tartan/dsl/pipeline.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::TARTAN_ABI::detail {
@@ -95,8 +96,7 @@ struct StageFill {
   bool asynchronous = false;  // copies to shared memory use cp.async if possible
   bool by_threads = false, plain = false;
   int tma_bytes = 0;
-  bool multicasts = false;                                 // whether the current copy does
-  Among among = Among::cluster;                            // which CTAs
+  Among among = Among::none;                               // whom the current copy serves
   codegen::Eviction eviction = codegen::Eviction::normal;  // of what the current copy reads
   Sharing sharing = Sharing::none;                         // by such copies of the stage
   bool read_by_wgmma = false;                              // the filled stage

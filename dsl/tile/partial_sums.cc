@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the CTAs of a cluster, or the warps of a CTA that divide k: each writes its part to the
 // shared memory of its CTA, and reads the parts of all in their order.
-#include "dsl/tile/partial_sums.h"
-
 #include <algorithm>
 
 #include "compiler/support/counted.h"
@@ -11,15 +9,28 @@
 #include "dsl/layout/shared_memory.h"
 #include "dsl/layout/tiles.h"
 #include "dsl/state/scalars.h"
-#include "dsl/value/arithmetic.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
+#include "tartan/dsl/model.h"
 #include "tartan/dsl/tile_arithmetic.h"
 #include "tartan/dsl/tiled_mma.h"
 
 namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
+
+// What a sum or maximum makes of two values.
+using Combine = Scalar (*)(const ScalarOperand&, const ScalarOperand&);
+
+// How many of its `own` columns of fragments a taker gets at a time: a divisor, as many as fit in
+// half of the `left` bytes (the rest may stage stores), but at most 64 KB; or in what the kernel
+// exchanges through already. `column`: the bytes of one. At least one, which may not fit.
+int columns_exchanged(int own, std::int64_t column, std::int64_t left, std::int64_t already = 0) {
+  const std::int64_t most = std::max(std::min<std::int64_t>(left / 2, 64 << 10), already);
+  for (int out = own; out > 1; --out)
+    if (own % out == 0 && out * column <= most) return out;
+  return 1;
+}
 
 int cluster_of(const KernelState& state) { return state.config.options.cluster; }
 
@@ -271,16 +282,32 @@ WarpTile scattered(Builder& k, KernelState& state, const WarpTile& tile, Scatter
 }  // namespace detail
 
 RowValues cluster_sum(const RowValues& values, Here at) {
-  return detail::over_cluster(values, detail::plus, at);
+  return detail::over_cluster(values, plus, at);
 }
 ColumnValues cluster_sum(const ColumnValues& values, Here at) {
-  return detail::over_cluster(values, detail::plus, at);
+  return detail::over_cluster(values, plus, at);
 }
 RowValues cluster_maximum(const RowValues& values, Here at) {
   return detail::over_cluster(values, maximum, at);
 }
 ColumnValues cluster_maximum(const ColumnValues& values, Here at) {
   return detail::over_cluster(values, maximum, at);
+}
+
+int scatter_parts(int ctas, int across) {
+  int out = std::clamp(ctas, 1, std::max(across, 1));
+  while (across % out != 0) --out;
+  return out;
+}
+
+std::int64_t model::exchange_bytes(const Tile& tile, int ctas, std::int64_t room) {
+  constexpr int fragment = 8;  // columns
+  if (ctas <= 1 || tile.warps_n < 1 || tile.n < fragment * tile.warps_n) return 0;
+  const int across = tile.n / (fragment * tile.warps_n), parts = scatter_parts(ctas, across),
+            own = across / parts;
+  const std::int64_t column =
+      std::int64_t{bits(f32) / 8} * tile.m * (fragment * tile.warps_n * parts);
+  return detail::columns_exchanged(own, column, room) * column;
 }
 
 WarpTile reduce_scatter(const WarpTile& tile, Here at) {

@@ -9,7 +9,6 @@
 #include "dsl/layout/shared_memory.h"
 #include "dsl/layout/tiles.h"
 #include "dsl/state/scalars.h"
-#include "dsl/value/arithmetic.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/tile_arithmetic.h"
@@ -17,6 +16,9 @@
 namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
+
+// What a reduction makes of two values.
+using Combine = Scalar (*)(const ScalarOperand&, const ScalarOperand&);
 
 class Reduction {
  public:
@@ -170,13 +172,13 @@ RowValues row_maximum(const WarpTile& tile, Here at) {
   return detail::reduced<RowValues>(tile, Lines::rows, maximum, at);
 }
 RowValues row_sum(const WarpTile& tile, Here at) {
-  return detail::reduced<RowValues>(tile, Lines::rows, detail::plus, at);
+  return detail::reduced<RowValues>(tile, Lines::rows, plus, at);
 }
 ColumnValues col_maximum(const WarpTile& tile, Here at) {
   return detail::reduced<ColumnValues>(tile, Lines::cols, maximum, at);
 }
 ColumnValues col_sum(const WarpTile& tile, Here at) {
-  return detail::reduced<ColumnValues>(tile, Lines::cols, detail::plus, at);
+  return detail::reduced<ColumnValues>(tile, Lines::cols, plus, at);
 }
 
 }  // namespace tartan::TARTAN_ABI

@@ -30,8 +30,6 @@ namespace {
 constexpr Tile tile{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
 constexpr double epsilon = 1e-5;
 
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
-
 KernelOptions options(const Target& target) {
   return {
       .block = tile.threads(), .producers = 4, .cluster = target.has(Feature::clusters) ? 4 : 1};

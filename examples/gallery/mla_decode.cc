@@ -33,8 +33,6 @@ constexpr Tile qk{.m = 64, .n = 32, .k = latent, .warps_m = 4, .warps_n = 1};
 constexpr Tile of_rest{.m = 64, .n = 32, .k = rest, .warps_m = 4, .warps_n = 1};
 constexpr Tile pv{.m = 64, .n = half, .k = 32, .warps_m = 4, .warps_n = 1};
 
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
-Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
 Scalar over(const Scalar& x, const Scalar& y) { return x * reciprocal(y); }
 Scalar power(const Scalar& x, const Scalar& top) { return exp2(x - top); }
 

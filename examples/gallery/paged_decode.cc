@@ -30,8 +30,6 @@ namespace {
 constexpr int d = 64, page = 64, heads = 8;  // heads: query heads of a head of keys
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-Scalar plus(const Scalar& x, const Scalar& y) { return x + y; }
-Scalar times(const Scalar& x, const Scalar& y) { return x * y; }
 Scalar power(const Scalar& x, const Scalar& top) { return exp2(x - top); }
 
 Kernel decode() {

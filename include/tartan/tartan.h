@@ -14,9 +14,11 @@
 
 #include "tartan/bundle.h"
 #include "tartan/config.h"
+#include "tartan/isa/advice.h"
 #include "tartan/isa/feature.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/fragment.h"
+#include "tartan/isa/gpus.h"
 #include "tartan/isa/instruction.h"
 #include "tartan/isa/layout_algebra.h"
 #include "tartan/isa/target.h"
@@ -36,7 +38,9 @@
 #include "tartan/version.h"
 #if TARTAN_HAS_LLVM
 #include "tartan/dsl/builder.h"
+#include "tartan/dsl/line_ring.h"
 #include "tartan/dsl/math.h"
+#include "tartan/dsl/model.h"
 #include "tartan/function.h"
 #include "tartan/kernels/kernels.h"
 #include "tartan/launch.h"

@@ -6,7 +6,6 @@
 #include <optional>
 #include <tuple>
 
-#include "dsl/value/arithmetic.h"
 #include "kernels/attention/attention_shape.h"
 #include "kernels/attention/attention_softmax.h"
 #include "kernels/attention/attention_tiles.h"
@@ -19,9 +18,6 @@ namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-using tartan::detail::plus;
-using tartan::detail::times;
 
 // A row that sees no key has the sum 0. A NaN sum is not 0.
 Scalar share_of(const Scalar& x, const Scalar& sum) {
@@ -113,7 +109,7 @@ class Forward {
     if (window_) window_ = minimum(maximum(*window_, 0), keys_);
     blocks_ = ceil_div(queries_, m_);
     if (persistent_) {
-      all_blocks_ = index(k_.blocks_x()) * index(k_.ptx("mov.u32 %0, %nctaid.y;", {u32}, {})[0]);
+      all_blocks_ = index(k_.blocks_x()) * index(k_.blocks_y());
       return;
     }
     find_tile();
@@ -405,10 +401,8 @@ class Forward {
   int groups() const { return with_.warps / 4; }
   static constexpr int first_turn = 2;  // a named barrier for each
   Scalar group() { return index(k_.thread()) / 128; }
-  void await_turn() { k_.ptx("bar.sync %0, 256;", {}, {k_.convert(group() + first_turn, u32)}); }
-  void pass_turn(const Scalar& to) {
-    k_.ptx("bar.arrive %0, 256;", {}, {k_.convert(index(to) + first_turn, u32)});
-  }
+  void await_turn() { k_.barrier(k_.convert(group() + first_turn, u32), 256); }
+  void pass_turn(const Scalar& to) { k_.arrive(k_.convert(index(to) + first_turn, u32), 256); }
 
   void mask(Accumulator& s, const Scalar& t) {
     Scalar at_an_end = (t + 1) * n_ > sure_;

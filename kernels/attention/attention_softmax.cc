@@ -4,16 +4,12 @@
 #include <limits>
 #include <numbers>
 
-#include "dsl/value/arithmetic.h"
 #include "tartan/dsl/math.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-using tartan::detail::plus;
-using tartan::detail::times;
 
 }  // namespace
 

@@ -9,16 +9,16 @@
 
 #include "kernels/common/gpus.h"
 
-namespace tartan::TARTAN_ABI {
+namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
-using Rows = std::vector<const detail::GpuRow*>;
+using Rows = std::vector<const isa::GpuRow*>;
 
-Target target_of(const detail::GpuRow& row) { return Target::of(detail::own_arch(row)); }
+Target target_of(const isa::GpuRow& row) { return Target::of(isa::own_arch(row)); }
 
 std::vector<std::string_view> names_of(Arch code) {
   std::vector<std::string_view> out;
-  for (const detail::GpuRow& row : detail::gpus())
+  for (const isa::GpuRow& row : isa::gpus())
     if (runs(row, code)) out.emplace_back(row.name);
   return out;
 }
@@ -29,26 +29,26 @@ std::string expected(Arch code) {
                        : fmt::format("{}", fmt::join(names, ", "));
 }
 
-Result<const detail::GpuRow*> row_named(std::string_view name) {
-  const Rows rows = detail::gpus_named(name);
+Result<const isa::GpuRow*> row_named(std::string_view name) {
+  const Rows rows = isa::gpus_named(name);
   if (rows.size() == 1) return rows[0];
   std::vector<std::string_view> names;
-  for (const detail::GpuRow* row : rows) names.emplace_back(row->name);
+  for (const isa::GpuRow* row : rows) names.emplace_back(row->name);
   return {
       "kernel-option"_rule,
       fmt::format("GPU {}: {}; expected one of {}", name,
                   rows.empty() ? "unknown" : fmt::format("it names {}", fmt::join(names, " and ")),
-                  fmt::join(kernels::Gpu::names(), ", "))};
+                  fmt::join(Gpu::names(), ", "))};
 }
 
 }  // namespace
 
 namespace detail {
 
-std::optional<GpuRow> row_of(const kernels::Gpu& gpu) {
-  const GpuRow* row = GpuAccess::row(gpu);
+std::optional<isa::GpuRow> row_of(const Gpu& gpu) {
+  const isa::GpuRow* row = GpuAccess::row(gpu);
   if (!row) return std::nullopt;
-  GpuRow out = *row;
+  isa::GpuRow out = *row;
   out.multiprocessors = gpu.multiprocessors();
   const double share = std::min(double{1} * out.multiprocessors / row->multiprocessors, 1.0);
   out.cache_bytes = static_cast<int>(share * out.cache_bytes);
@@ -56,27 +56,24 @@ std::optional<GpuRow> row_of(const kernels::Gpu& gpu) {
   return out;
 }
 
-kernels::Gpu GpuAccess::of(std::string_view name, Arch own, const Target& target,
-                           int multiprocessors) {
-  const GpuRow* row = gpu_named(name, own.sm);
-  if (!row) row = find_gpu(own);
-  kernels::Gpu out(target, row && runs(*row, target.arch) ? row : find_gpu(target.arch));
+Gpu GpuAccess::of(std::string_view name, Arch own, const Target& target, int multiprocessors) {
+  const isa::GpuRow* row = isa::gpu_named(name, own.sm);
+  if (!row) row = isa::find_gpu(own);
+  Gpu out(target, row && runs(*row, target.arch) ? row : isa::find_gpu(target.arch));
   if (multiprocessors > 0) out.multiprocessors_ = multiprocessors;
   return out;
 }
 
 }  // namespace detail
 
-namespace kernels {
-
 constexpr int v100_multiprocessors = 80;
 
-Gpu::Gpu(const Target& target, const detail::GpuRow* row)
+Gpu::Gpu(const Target& target, const isa::GpuRow* row)
     : target_(target),
       row_(row),
       multiprocessors_(row ? row->multiprocessors : v100_multiprocessors) {}
 
-Gpu::Gpu(const Target& target) : Gpu(target, detail::find_gpu(target.arch)) {}
+Gpu::Gpu(const Target& target) : Gpu(target, isa::find_gpu(target.arch)) {}
 
 Result<Gpu> Gpu::find(std::string_view name, const Target& target) {
   const auto row = row_named(name);
@@ -96,7 +93,7 @@ Result<Gpu> Gpu::find(std::string_view name) {
 
 std::vector<std::string_view> Gpu::names() {
   std::vector<std::string_view> out;
-  for (const detail::GpuRow& row : detail::gpus()) out.emplace_back(row.name);
+  for (const isa::GpuRow& row : isa::gpus()) out.emplace_back(row.name);
   return out;
 }
 
@@ -107,5 +104,4 @@ double Gpu::memory_bandwidth() const {
   return row ? row->memory * row->clock : 0;
 }
 
-}  // namespace kernels
-}  // namespace tartan::TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI::kernels

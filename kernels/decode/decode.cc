@@ -5,7 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "dsl/value/arithmetic.h"
 #include "kernels/common/keys.h"
 #include "kernels/decode/decode_shape.h"
 #include "kernels/decode/split_keys.h"
@@ -15,9 +14,6 @@ namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-using tartan::detail::plus;
-using tartan::detail::times;
 
 // The body of the kernel, in parts.
 class Decoding {

@@ -10,7 +10,6 @@
 #include <limits>
 #include <numbers>
 
-#include "dsl/value/arithmetic.h"
 #include "kernels/attention/attention_tiles.h"
 #include "kernels/common/integers.h"
 #include "kernels/common/keys.h"
@@ -28,9 +27,6 @@ constexpr int tile_rows = 64, half = latent / 2, threads = 256;
 constexpr int free = 2;
 constexpr int first_group = 3;  // that of the first group alone
 constexpr int weighed = 4;      // at which the first group says that they are there
-
-using tartan::detail::plus;
-using tartan::detail::times;
 
 // Upper bound of the bytes of shared memory.
 std::int64_t shared_bytes(const MlaDecode& options) {

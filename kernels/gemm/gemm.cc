@@ -73,8 +73,8 @@ static Kernel described_gemm(const Gemm& options) {
   const auto launch = [=](const Target& target) {
     return KernelOptions{.block = tile.threads(),
                          .producers = options.producers,
-                         .min_blocks = tartan::detail::ctas_at_a_time(whole, target),
-                         .max_registers = tartan::detail::most_registers(whole, target),
+                         .min_blocks = detail::ctas_at_a_time(whole, target),
+                         .max_registers = detail::most_registers(whole, target),
                          .cluster = detail::cluster_size(options),
                          .cluster_columns = options.cluster_columns};
   };
@@ -123,13 +123,13 @@ static Kernel described_gemm(const Gemm& options) {
     const Global left = (options.swap ? B : A).any_rows_outside(),
                  right = (options.swap ? A : B).any_cols_outside();
     if (aligns) return tiles.compute(detail::aligned_operands(k, whole, mma, left, right, sA, sB));
+    const Among share_rows = options.cluster_columns > 1 ? Among::row : Among::none,
+                share_cols = options.cluster > 1 ? Among::column : Among::none;
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
                      const Global rows = left.tile(tile.m, tile.k, row, step),
                                   cols = right.tile(tile.k, tile.n, step, col);
-                     if (options.cluster_columns > 1) k.multicast(rows, sA[stage], Among::row);
-                     else k.copy(rows, sA[stage]);
-                     if (options.cluster > 1) k.multicast(cols, sB[stage], Among::column);
-                     else k.copy(cols, sB[stage]);
+                     k.copy(rows, sA[stage], {.multicast = share_rows});
+                     k.copy(cols, sB[stage], {.multicast = share_cols});
                    },
                    [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next& next) {
                      return mma(sum, sA[stage], sB[stage], first, next);

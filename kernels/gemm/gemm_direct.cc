@@ -13,7 +13,6 @@
 #include <optional>
 #include <utility>
 
-#include "dsl/state/handles.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/gemm/gemm_schedule.h"
 #include "kernels/gemm/gemm_tiles.h"
@@ -57,7 +56,6 @@ class Direct {
     return static_cast<std::size_t>(row * columns_ + col);
   }
   int rows() const { return options_.tile.m; }
-  Global row_of(const Global& matrix, const Scalar& row) const;
   Line line(const Global& row) const;
   Words read(const Line& from, const Scalar& first) const;
   Step read_step(const Scalar& first) const;
@@ -85,26 +83,12 @@ int Direct::multiple_bytes(const Gemm& options) {
   return static_cast<int>(std::gcd(std::int64_t{apart} * bits(options.a) / 8, 16));
 }
 
-// A row, whose length may be a parameter.
-Global Direct::row_of(const Global& matrix, const Scalar& row) const {
-  tartan::detail::Tensor tensor = tartan::detail::tensor_of(matrix.tile(1, 1, row, 0));
-  tensor.layout = row_major(1, depth_);
-  tensor.row_edge.reset(), tensor.col_edge.reset();
-  return Global(tensor);
-}
-
 Line Direct::line(const Global& row) const {
-  tartan::detail::Tensor tensor = tartan::detail::tensor_of(row);
   const int per_word = word_bytes / element_;
-  Line out{.words = {}, .shift = 0};
-  if (shifted_ && tensor.base.multiple() % per_word != 0)
-    out.shift = k_.convert(tensor.base, u32) % per_word * (8 * element_);
-  tensor.type = u32;
-  tensor.base = tensor.base / per_word;
-  if (!shifted_) tensor.base = multiple_of(tensor.base, access_);
-  tensor.layout = row_major(1, words_ + 1);
-  out.words = Global(tensor);
-  return out;
+  Scalar shift = 0;
+  if (shifted_ && row.offset().multiple() % per_word != 0)
+    shift = k_.convert(row.offset(), u32) % per_word * (8 * element_);
+  return {.words = row.as(u32), .shift = shift};
 }
 
 // This lane's words of a step, from number `first` on; zeros beyond the last one.
@@ -244,11 +228,11 @@ void Direct::describe() {
     return count.multiple() % by == 0 ? i : minimum(i, integer(count) - 1);
   };
   for (int c = 0; c < columns_; ++c) {
-    b_columns_.push_back(row_of(B, existing(left + c, n_, tile.n)));
+    b_columns_.push_back(B.row(existing(left + c, n_, tile.n)));
     b_.push_back(line(b_columns_.back()));
   }
   for (int r = 0; r < rows(); ++r) {
-    a_rows_.push_back(row_of(A, existing(top + r, m_, tile.m)));
+    a_rows_.push_back(A.row(existing(top + r, m_, tile.m)));
     a_.push_back(line(a_rows_.back()));
   }
   for (int i = 0; i < rows() * columns_; ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kernels/gemm/gemm_lines.h - GEMM of rows that begin at any element: the operands are read line by
-// line and aligned, see dsl/units/threads/aligned_rows.h. Not installed.
+// line and aligned, see tartan/dsl/line_ring.h. Not installed.
 #pragma once
 
 #include "kernels/gemm/gemm_tiles.h"

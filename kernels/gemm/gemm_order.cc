@@ -8,7 +8,7 @@
 #include "kernels/common/integers.h"
 #include "kernels/gemm/gemm_tiles.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 namespace {
 
 constexpr int neighbours = 16;  // CTAs of a GPC
@@ -57,8 +57,8 @@ std::int64_t read_by_neighbours(const TileGrid& tiles, int height) {
 
 }  // namespace
 
-TileGrid tile_grid(const kernels::Gemm& options) {
-  const kernels::Gemm of = kernels::detail::in_tiles(options);
+TileGrid tile_grid(const Gemm& options) {
+  const Gemm of = in_tiles(options);
   const auto tiles = [](int size, int each) {
     return static_cast<int>(kernels::quotient_up(size, each));
   };
@@ -74,4 +74,4 @@ int group_beside(const TileGrid& tiles, int usual) {
   return out;
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -5,14 +5,14 @@
 
 #include "tartan/kernels/gemm.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 /// Tiles of a result, rows x columns of them, each m x n elements.
 struct TileGrid {
   int rows, columns, m, n;
 };
 /// Those of a product of constant sizes; if it is swapped, of the transpose that it computes.
-TileGrid tile_grid(const kernels::Gemm& options);
+TileGrid tile_grid(const Gemm& options);
 
 /// Gemm::group, how many rows of tiles go down a column of them, by which CTAs that follow each
 /// other read the least: a GPC (16 multiprocessors on most) has the second-level cache read once
@@ -22,4 +22,4 @@ TileGrid tile_grid(const kernels::Gemm& options);
 /// last group of one row takes as long as if all had one. `usual` where nothing is better.
 int group_beside(const TileGrid& tiles, int usual);
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

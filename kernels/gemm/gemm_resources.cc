@@ -4,20 +4,23 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dsl/state/configuration.h"
 #include "kernels/gemm/gemm_lines.h"
 #include "kernels/gemm/gemm_stages.h"
 #include "kernels/gemm/gemm_tiles.h"
+#include "tartan/dsl/model.h"
 #include "tartan/isa/feature.h"
 
-namespace tartan::TARTAN_ABI::detail {
-
-using kernels::Gemm;
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 namespace {
 
 constexpr int line_bytes = 128;         // of the second-level cache
 constexpr int shared_of_system = 1024;  // of each CTA
+
+model::ThreadBudget budget_of(const Gemm& options, const Target& target) {
+  return model::ThreadBudget::of({.block = options.tile.threads(), .producers = options.producers},
+                                 target);
+}
 
 int leading(int size, int multiple) { return size ? size : multiple; }
 
@@ -25,7 +28,7 @@ int leading(int size, int multiple) { return size ? size : multiple; }
 int registers_beside(const Gemm& options, const Target& target) {
   if (by_wgmma(options, target)) return 32;
   if (options.producers) return 56;
-  if (kernels::detail::reads_lines(options)) return bits(options.a) == 8 ? 128 : 96;
+  if (reads_lines(options)) return bits(options.a) == 8 ? 128 : 96;
   // Bytes take more: copied one by one, and as fragments of large tiles.
   const bool more =
       bits(options.a) == 8 && (accumulators(options) >= 32 || copied_bytes(options) < 4);
@@ -35,16 +38,16 @@ int registers_beside(const Gemm& options, const Target& target) {
 }  // namespace
 
 bool by_wgmma(const Gemm& options, const Target& target) {
-  if (options.swap) return by_wgmma(kernels::detail::in_tiles(options), target);
+  if (options.swap) return by_wgmma(in_tiles(options), target);
   const Tile& tile = options.tile;
   return target.has(Feature::wgmma) && options.producers > 0 && tile.warps_n == 1 &&
          tile.warps_m % 4 == 0 && tile.m % (16 * tile.warps_m) == 0 && tile.n % 8 == 0 &&
          (bits(options.a) == 16 || bits(options.a) == 8 || bits(options.a) == 32) &&
-         kernels::detail::suits_warpgroups(options, tile);
+         suits_warpgroups(options, tile);
 }
 
 bool by_tma(const Gemm& options, const Target& target) {
-  if (options.swap) return by_tma(kernels::detail::in_tiles(options), target);
+  if (options.swap) return by_tma(in_tiles(options), target);
   if (!target.has(Feature::tma) || options.producers == 0) return false;
   const auto whole = [&](int size) {
     return std::int64_t{leading(size, options.multiple)} * bits(options.a) % 128 == 0;
@@ -74,17 +77,15 @@ int accumulators(const Gemm& options) {
 }
 
 int thread_registers(const Gemm& options, const Target& target) {
-  return Configuration({.block = options.tile.threads(), .producers = options.producers}, target)
-      .starting_registers();
+  return budget_of(options, target).at_start;
 }
 
-int resident_ctas(const Gemm& options, const Target& target, const GpuRow& gpu) {
+int resident_ctas(const Gemm& options, const Target& target, const isa::GpuRow& gpu) {
   constexpr int registers = 65536, most_threads = 1536;
   const Tile& tile = options.tile;
-  const Configuration config({.block = tile.threads(), .producers = options.producers}, target);
-  if (config.moves_registers() && config.consumer_registers() > config.first_registers()) return 1;
-  const int threads = config.all_threads(),
-            sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
+  const auto budget = budget_of(options, target);
+  if (budget.moves && budget.consumers > budget.at_start) return 1;
+  const int threads = budget.threads, sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
             each = sums + registers_beside(options, target);
   const std::int64_t staged =
       options.producers ? std::int64_t{tile.m} * tile.n * bits(options.c) / 8 : 0;
@@ -96,7 +97,7 @@ int resident_ctas(const Gemm& options, const Target& target, const GpuRow& gpu) 
 }
 
 int ctas_at_a_time(const Gemm& options, const Target& target) {
-  const GpuRow* gpu = find_gpu(target.arch);
+  const isa::GpuRow* gpu = isa::find_gpu(target.arch);
   const Tile& tile = options.tile;
   const int threads = tile.threads();
   if (!gpu || options.direct || options.producers || threads < 32 || threads > 1024) return 0;
@@ -106,15 +107,13 @@ int ctas_at_a_time(const Gemm& options, const Target& target) {
 }
 
 int most_registers(const Gemm& options, const Target& target) {
-  const Configuration config({.block = options.tile.threads(), .producers = options.producers},
-                             target);
-  if (!config.moves_registers() || options.tile.threads() > 1024) return 0;
+  const auto budget = budget_of(options, target);
+  if (!budget.moves || options.tile.threads() > 1024) return 0;
   // As measured: of an epilogue that computes, and of one that only stores.
   constexpr int beside_epilogue = 88, beside_stores = 56;
   const int sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
-            each = sums + (options.epilogue.empty() ? beside_stores : beside_epilogue),
-            first = config.first_registers();
-  return each <= first && first < config.consumer_registers() ? first : 0;
+            each = sums + (options.epilogue.empty() ? beside_stores : beside_epilogue);
+  return each <= budget.at_start && budget.at_start < budget.consumers ? budget.at_start : 0;
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 
-#include "dsl/tile/partial_sums.h"
-#include "dsl/units/threads/aligned_rows.h"
 #include "kernels/gemm/gemm_lines.h"
 #include "kernels/gemm/gemm_resources.h"
+#include "tartan/dsl/line_ring.h"
+#include "tartan/dsl/model.h"
 
-namespace tartan::TARTAN_ABI::detail {
-
-using kernels::Gemm;
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 namespace {
 
@@ -35,9 +33,8 @@ int shared_of(const Target& target) {
 // Of all stages.
 std::int64_t stages_bytes(const Gemm& options) {
   // The tile that is multiplied lies beside the ring whose pieces are aligned.
-  return stage_bytes(options) * (kernels::detail::reads_lines(options)
-                                     ? AlignedRows::stages(options.stages) + 1
-                                     : options.stages);
+  return stage_bytes(options) *
+         (reads_lines(options) ? LineRing::stages(options.stages) + 1 : options.stages);
 }
 
 }  // namespace
@@ -48,18 +45,11 @@ std::int64_t shared_bytes(const Gemm& options) {
 
 std::int64_t exchanged_bytes(const Gemm& options) {
   constexpr std::int64_t shared = 227 << 10;  // of a CTA on sm_90
-  const Tile& tile = options.tile;
-  // gemm() refuses fewer columns than a fragment has.
-  if (options.cluster_splits <= 1 || tile.n < 8 * tile.warps_n || tile.warps_n < 1) return 0;
-  const std::int64_t left = shared - stages_bytes(options) - 1024;
-  const int across = tile.n / (8 * tile.warps_n),
-            takers = takers_among(options.cluster_splits, across),
-            together = 8 * tile.warps_n * takers, own = across / takers;
-  const std::int64_t column = std::int64_t{4} * tile.m * together;
-  return columns_exchanged(own, column, left) * column;
+  return model::exchange_bytes(options.tile, options.cluster_splits,
+                               shared - stages_bytes(options) - 1024);
 }
 
-GemmStages::GemmStages(const Gemm& product, const Target& target, const GpuRow& gpu)
+GemmStages::GemmStages(const Gemm& product, const Target& target, const isa::GpuRow& gpu)
     : target_(target),
       gpu_(gpu),
       shared_(shared_of(target)),
@@ -76,7 +66,7 @@ std::vector<int> GemmStages::counts(const Gemm& each, std::int64_t tiles) const 
       out.push_back(count);
   };
   if (!each.producers) {
-    const int longest = tile.m <= 32 && !kernels::detail::reads_lines(each) ? 8 : 2;
+    const int longest = tile.m <= 32 && !reads_lines(each) ? 8 : 2;
     for (const int count : {3, 4, longest}) add(count);
     return out;
   }
@@ -107,4 +97,4 @@ int GemmStages::beside_c(const Gemm& each) const {
   return shared_ - std::min(bytes_of_c(each), most_of_c) - barriers;
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <utility>
 
-#include "dsl/tile/partial_sums.h"
 #include "kernels/gemm/gemm_schedule.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/feature.h"
@@ -253,7 +252,7 @@ void GemmTiles::part_by_rank(const Operands& operands) {
   const auto share = StreamShare::of(k_.convert(steps_, u32), splits, rank);
   const WarpTile sum = multiply(operands, row, col, share.begin, share.end - share.begin);
   // Of columns that do not divide, or few, only the first CTAs have a part.
-  const int parts = tartan::detail::takers_among(splits, std::max(sum.across(), 1));
+  const int parts = scatter_parts(splits, sum.across());
   const WarpTile total = reduce_scatter(sum, parts);
   const auto store = [&, row = row, col = col] {
     release_next_launch();

@@ -190,8 +190,8 @@ static Kernel described_sparse_gemm(const Gemm& options) {
                      k.copy(A.tile(tile.m, tile.k / 2, row, step), sA[stage]);
                      k.copy(M.tile(words.rows, words.cols, row, step), sM[stage]);
                      const Global part = B.tile(tile.k, tile.n, step, col);
-                     if (options.cluster > 1) k.multicast(part, sB[stage]);
-                     else k.copy(part, sB[stage]);
+                     k.copy(part, sB[stage],
+                            {.multicast = options.cluster > 1 ? Among::cluster : Among::none});
                    },
                    [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next&) {
                      return mma(sum, sA[stage], sM[stage], sB[stage]);

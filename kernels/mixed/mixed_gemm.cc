@@ -230,10 +230,10 @@ class MixedProduct {
                          {box_rows_, pitch(), chunk}, sX_[stage]);
     // A stage's tile, not a chunk's, is what may reach beyond k.
     const Global rows = X_.tile(with_.tile_k, with_.tile_m, step, part.row);
+    const Among share = with_.cluster > 1 && !with_.split ? Among::cluster : Among::none;
     for (int c = 0; c < chunks_; ++c) {
       const Global x = rows.tile(chunk, with_.tile_m, c, 0);
-      if (with_.cluster > 1 && !with_.split) k_.multicast(x, sX_[stage * chunks_ + c]);
-      else k_.copy(x, sX_[stage * chunks_ + c]);
+      k_.copy(x, sX_[stage * chunks_ + c], {.multicast = share});
     }
   }
 

@@ -151,10 +151,10 @@ template <typename Options>
 Result<Options> chosen_of(std::span<const Setting<Options>> settings, const Options& read,
                           int groups, const Request& request) {
   const Given<Options> given(settings, read, request);
-  auto out = detail::tuned_with(read, request.gpu, groups,
-                                [&](const Options& each) { return given.hold_in_shape(each); });
+  auto out = kernels::detail::tuned_with(
+      read, request.gpu, groups, [&](const Options& each) { return given.hold_in_shape(each); });
   if (!out)
-    out = detail::tuned_with(read, request.gpu, groups, [&](const Options& each) {
+    out = kernels::detail::tuned_with(read, request.gpu, groups, [&](const Options& each) {
       return given.hold_fixed(each) && takes_cluster(each, read.cluster);
     });
   if (!out) return none(given.text(), request);
@@ -169,7 +169,7 @@ Result<Tuning> read_tuning(const std::string& path, const Request& request) {
   Tuning out;
   std::set<std::string> others;
   for (const kernels::TuningEntry& each : all->entries())
-    if (detail::gpu_named(each.on.gpu) == detail::GpuAccess::row(request.gpu)) out.add(each);
+    if (isa::gpu_named(each.on.gpu) == kernels::detail::GpuAccess::row(request.gpu)) out.add(each);
     else others.insert(each.on.gpu);
   if (out.entries().empty() && !others.empty())
     return {"usage"_rule,
@@ -223,11 +223,11 @@ Result<Completed> completed(const ProductWords& words, const Gemm& read, const R
                       fmt::format("--tuning {}: it has no entry for this product on {}; the "
                                   "configuration is the model's choice",
                                   words.tuning, request.gpu.target().text()));
-    const auto best =
-        *found ? *found
-               : detail::tuned_with(read, request.gpu, words.workspace,
-                                    {.hold = [&](const Gemm& each) { return given.hold(each); },
-                                     .put = [&](Gemm& each) { given.put(each); }});
+    const auto best = *found ? *found
+                             : kernels::detail::tuned_with(
+                                   read, request.gpu, words.workspace,
+                                   {.hold = [&](const Gemm& each) { return given.hold(each); },
+                                    .put = [&](Gemm& each) { given.put(each); }});
     if (!best) return none(given.text(), request);
     out = *best;
   }

@@ -86,7 +86,7 @@ std::vector<std::uint64_t> LaunchExample::extents(const CompiledMap& map) const 
 
 // An option's value, a number.
 std::int64_t LaunchExample::option(std::string_view name) const {
-  for (const detail::Option& each : registry_.options())
+  for (const Option& each : registry_.options())
     if (each.name == name)
       if (const auto* const* value = std::get_if<int*>(&each.value)) return **value;
   return 0;

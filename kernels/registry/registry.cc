@@ -61,7 +61,7 @@ Result<kernels::Gpu> KernelRegistry::gpu(const std::optional<Target>& target) co
                    : target ? kernels::Gpu::find(name, *target)
                             : kernels::Gpu::find(name);
   if (!gpu || *multiprocessors_ == 0) return gpu;
-  return detail::GpuAccess::part(*gpu, *multiprocessors_);
+  return kernels::detail::GpuAccess::part(*gpu, *multiprocessors_);
 }
 
 Result<Described> KernelRegistry::describe(const BuiltinKernel& kernel, const Request& request,
@@ -82,7 +82,7 @@ Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
     std::vector<std::string_view> takers;
     for (const BuiltinKernel& each : kernels_)
       if (takes(each, name)) takers.push_back(each.name);
-    if (std::ranges::find(options_, name, &detail::Option::name) == options_.end())
+    if (std::ranges::find(options_, name, &Option::name) == options_.end())
       continue;  // a command's option, not a kernel's
     out.report("usage"_rule, {},
                fmt::format("{}{}: unsupported by kernel {}; {} {} it", prefix, name, kernel.name,
@@ -95,7 +95,7 @@ Diags KernelRegistry::refused_clusters(const Request& request, std::string_view 
   Diags out;
   const Arch arch = request.gpu.target().arch;
   if (arch.has(Feature::clusters)) return out;
-  for (const detail::Option& each : options_) {
+  for (const Option& each : options_) {
     const auto value = std::get_if<int*>(&each.value);
     if (each.name.starts_with("cluster") && value && **value > 1 && request.gives(each.name))
       out.report("usage"_rule, {},

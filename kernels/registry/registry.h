@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/support/option.h"
+#include "kernels/registry/option.h"
 #include "tartan/dsl/kernel.h"
 #include "tartan/kernels/gpu.h"
 #include "tartan/runtime/device.h"
@@ -94,10 +94,10 @@ class KernelRegistry {
   KernelRegistry(const KernelRegistry&) = delete;  // the kernels read these options
   KernelRegistry& operator=(const KernelRegistry&) = delete;
 
-  void add_option(detail::Option option) { options_.push_back(std::move(option)); }
+  void add_option(Option option) { options_.push_back(std::move(option)); }
   void add(BuiltinKernel kernel) { kernels_.push_back(std::move(kernel)); }
 
-  std::span<const detail::Option> options() const { return options_; }
+  std::span<const Option> options() const { return options_; }
   std::span<const BuiltinKernel> all() const { return kernels_; }
   const BuiltinKernel* find(std::string_view name) const;
   /// The GPU of the options gpu and multiprocessors, which runs the target; without a target, the
@@ -114,7 +114,7 @@ class KernelRegistry {
   // Clusters for a target that has none, whose CTAs would share nothing.
   Diags refused_clusters(const Request& request, std::string_view prefix) const;
 
-  std::vector<detail::Option> options_;
+  std::vector<Option> options_;
   std::vector<BuiltinKernel> kernels_;
   const std::string* gpu_name_;  // empty: not given
   const int* multiprocessors_;   // 0: all of the GPU

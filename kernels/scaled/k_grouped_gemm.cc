@@ -118,8 +118,8 @@ class Products {
 
   void fill(const Place& at, const Scalar& t, const Scalar& stage) {
     const auto copy = [&](bool shared, const Global& from, const Shared& to) {
-      if (shared && options_.cluster > 1) k_.multicast(from, to);
-      else k_.copy(from, to);
+      k_.copy(from, to,
+              {.multicast = shared && options_.cluster > 1 ? Among::cluster : Among::none});
     };
     const Scalar step = at.first + t;
     for (int p = 0; p < parts_; ++p) {

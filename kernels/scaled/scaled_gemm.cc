@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <deque>
 
-#include "dsl/roles/roles.h"
-#include "dsl/tile/partial_sums.h"
 #include "kernels/common/keys.h"
 #include "kernels/gemm/gemm_tiles.h"
 #include "kernels/scaled/scaled_products.h"
@@ -99,7 +97,7 @@ class Products {
     const std::deque<Accumulator> sums = sums_of(at);
     const WarpTile sum = sums.front();
     // Of columns that do not divide, or few, only the first CTAs have a part.
-    const int parts = tartan::detail::takers_among(splits, std::max(sum.across(), 1));
+    const int parts = scatter_parts(splits, sum.across());
     const WarpTile total = reduce_scatter(sum, parts);
     const auto store = [&] {
       detail::release_row(k_, m_, options_.tile.m);
@@ -200,38 +198,31 @@ class Products {
     }
   }
 
-  void copy(bool shared, const Global& from, const Shared& to) {
-    if (shared) k_.multicast(from, to);
-    else k_.copy(from, to);
-  }
-
   // Whether B passes by once, so that it should not take A's place in L2: of up to 128 rows,
   // CTAs that read the same columns do so at the same time.
   bool streams_b() const {
     return options_.grouping == Grouping::none && options_.cluster == 1 && options_.m > 0 &&
            options_.m <= block;
   }
-  void hinted(codegen::Eviction eviction, const std::function<void()>& copies) {
-    tartan::detail::with_eviction(k_, streams_b() ? eviction : codegen::Eviction::normal, copies);
+  CopyOptions how(bool shared, Evict evict) const {
+    return {.multicast = shared ? Among::cluster : Among::none,
+            .evict = streams_b() ? evict : Evict::normal};
   }
 
   void fill_a(const Place& at, const Scalar& step, const Scalar& slot) {
     for (int i = 0; i < parts_m_; ++i) {
       const Scalar line = at.row * parts_m_ + i, to = slot * parts_m_ + i;
-      hinted(codegen::Eviction::last, [&] {
-        copy(detail::shares_a(options_), at.a.tile(part_.m, block, line, step), shared_a_[to]);
-      });
+      k_.copy(at.a.tile(part_.m, block, line, step), shared_a_[to],
+              how(detail::shares_a(options_), Evict::last));
       k_.copy(at.scales_a.tile(part_.m, 1, line, step), shared_scales_[to]);
     }
   }
 
   void fill_b(const Place& at, const Scalar& step, const Scalar& slot) {
     for (int j = 0; j < options_.parts_n; ++j)
-      hinted(codegen::Eviction::first, [&] {
-        copy(options_.cluster > 1 && !detail::shares_a(options_),
-             at.b.tile(block, part_.n, step, at.col * options_.parts_n + j),
-             shared_b_[slot * options_.parts_n + j]);
-      });
+      k_.copy(at.b.tile(block, part_.n, step, at.col * options_.parts_n + j),
+              shared_b_[slot * options_.parts_n + j],
+              how(options_.cluster > 1 && !detail::shares_a(options_), Evict::first));
   }
 
   // SB's scales of a stage, of each k-tile, part, and block of columns that the part is in. Global
@@ -451,8 +442,7 @@ class Products {
     };
     const Scalar stages = at.stages ? *at.stages : this->stages();
     const auto fill_stage = [&](const Scalar& t, const Scalar& stage) { fill(at, t, stage); };
-    if (peeled()) tartan::detail::peeled_pipeline(k_, options_.stages, stages, fill_stage, use);
-    else k_.pipeline(options_.stages, stages, fill_stage, {}, use);
+    k_.pipeline({.stages = options_.stages, .peel_first = peeled()}, stages, fill_stage, {}, use);
     if (last) promote(last->part());
     return sums;
   }

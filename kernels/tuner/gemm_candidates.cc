@@ -5,18 +5,15 @@
 #include <tuple>
 #include <utility>
 
-#include "compiler/isa/advice.h"
-#include "dsl/tile/partial_sums.h"
-#include "dsl/units/threads/copy_loops.h"
 #include "kernels/gemm/gemm_lines.h"
 #include "kernels/gemm/gemm_order.h"
 #include "kernels/gemm/gemm_stages.h"
 #include "kernels/gemm/gemm_tiles.h"
+#include "tartan/dsl/model.h"
+#include "tartan/isa/advice.h"
 #include "tartan/isa/feature.h"
 
-namespace tartan::TARTAN_ABI::detail {
-
-using kernels::Gemm;
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 namespace {
 
@@ -27,7 +24,7 @@ int line_elements(const Gemm& options) { return 8 * line_bytes / bits(options.a)
 // Collects the configurations of one product.
 class Collector {
  public:
-  Collector(const Gemm& options, const Target& target, const GpuRow& gpu, bool partial)
+  Collector(const Gemm& options, const Target& target, const isa::GpuRow& gpu, bool partial)
       : options_(options),
         target_(target),
         gpu_(gpu),
@@ -240,11 +237,11 @@ class Collector {
   // compute, and those that store a transpose, for addresses.
   int widest_of_tall() const {
     if (reads_matrices() || reads_vectors()) return reads_matrices() && reads_vectors() ? 96 : 112;
-    return options_.epilogue.activation == kernels::Activation::gelu ? 176 : 208;
+    return options_.epilogue.activation == Activation::gelu ? 176 : 208;
   }
   bool reads_matrices() const { return options_.epilogue.beta || options_.epilogue.residual; }
   bool reads_vectors() const {
-    const kernels::Epilogue& epilogue = options_.epilogue;
+    const Epilogue& epilogue = options_.epilogue;
     return epilogue.row_scales || epilogue.column_scales || epilogue.bias;
   }
 
@@ -292,8 +289,8 @@ class Collector {
   // Producers that issue each copy themselves: more copies of an operand than a loop unrolls take
   // twice as long each.
   bool copies_quickly(const Tile& tile, int producers) const {
-    return !copies_in_loop(std::max(tile.m, tile.n) * line_bytes / copied_bytes(options_),
-                           32 * producers);
+    return !model::copies_in_loop(std::max(tile.m, tile.n) * line_bytes / copied_bytes(options_),
+                                  32 * producers);
   }
 
   void by_warps() {
@@ -384,7 +381,7 @@ class Collector {
   void in_clusters(Gemm each, std::int64_t tiles) {
     const Tile& tile = each.tile;
     if (each.m == 0 || each.n == 0 || options_.cluster > 1 || each.batched) return;
-    if (!advised(Advice::split_clusters, target_.arch) || is_tall(tile)) return;
+    if (!isa::advised(isa::Advice::split_clusters, target_.arch) || is_tall(tile)) return;
     for (const int splits : {2, 4, 8}) {
       // Where threads copy, several CTAs of a multiprocessor hide each other's waits.
       const int most = (by_boxes_ ? 1 : 4) * gpu_.multiprocessors;
@@ -392,7 +389,7 @@ class Collector {
       if (tiles * splits > most || each.k < fewest * splits * tile.k) continue;
       // The fewer CTAs have a part of the sum, the longer it takes.
       const int across = tile.n / (8 * tile.warps_n);  // fragments of a warp
-      if (3 * takers_among(splits, across) < std::min(splits, across)) continue;
+      if (3 * scatter_parts(splits, across) < std::min(splits, across)) continue;
       // CTAs that add unlike parts need registers that wide tiles of warpgroups do not leave.
       constexpr int widest_unlike = 128;
       if (by_boxes_ && across % splits != 0 && tile.n > widest_unlike) continue;
@@ -405,7 +402,7 @@ class Collector {
   void beside_sums(Gemm each) {
     // With two stages, more CTAs at a time leave warps of 64 rows too few registers; not beside the
     // ring of lines.
-    const bool tall = each.tile.m >= 64 * each.tile.warps_m && !kernels::detail::reads_lines(each);
+    const bool tall = each.tile.m >= 64 * each.tile.warps_m && !reads_lines(each);
     const int stages = each.stages, fewest = each.producers || tall ? 3 : 2;
     constexpr int barriers = 512;  // bytes, at most
     const std::int64_t whole = std::int64_t{4} * each.tile.m * each.tile.n;
@@ -470,7 +467,7 @@ class Collector {
 
   const Gemm& options_;
   const Target& target_;
-  const GpuRow& gpu_;
+  const isa::GpuRow& gpu_;
   const bool partial_;
   const GemmStages stages_;
   bool by_boxes_ = false;    // TMA copies for producers
@@ -480,11 +477,11 @@ class Collector {
 
 }  // namespace
 
-std::vector<Gemm> candidates(const Gemm& options, const Target& target, const GpuRow& gpu,
+std::vector<Gemm> candidates(const Gemm& options, const Target& target, const isa::GpuRow& gpu,
                              bool partial) {
   Gemm plain = options;
   plain.swap = plain.direct = false, plain.cluster_columns = plain.cluster_splits = 1;
   return Collector(plain, target, gpu, partial).all();
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -5,20 +5,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "compiler/isa/advice.h"
-#include "dsl/describe/gpc_order.h"
-#include "dsl/roles/roles.h"
-#include "dsl/state/configuration.h"
-#include "dsl/tile/partial_sums.h"
-#include "dsl/units/threads/copy_loops.h"
 #include "kernels/gemm/gemm_lines.h"
 #include "kernels/gemm/gemm_stages.h"
 #include "kernels/gemm/gemm_tiles.h"
+#include "tartan/dsl/model.h"
+#include "tartan/isa/advice.h"
 #include "tartan/isa/feature.h"
 
-namespace tartan::TARTAN_ABI::detail {
-
-using kernels::Gemm;
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 namespace {
 
@@ -50,7 +44,7 @@ int leading(int size, int multiple) { return size ? size : multiple; }
 // What the model reads of a configuration, in cycles and bytes of one CTA.
 struct Work {
   // `swapped`: C is the transpose of what is stored.
-  Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c,
+  Work(const Gemm& options, const Target& target, const isa::GpuRow& gpu, const GemmConstants& c,
        bool swapped);
 
   double m, n, k, steps;                              // steps: k-tiles of one CTA
@@ -104,8 +98,7 @@ double own_rows(const Gemm& options, double m, double n, bool in_line) {
   const double rows = std::max(up(m, options.tile.m), 1.0),
                columns = std::max(up(n, options.tile.n), 1.0), of_a = m / rows, of_b = n / columns;
   if (in_line) return own_in_line(options, of_a, of_b, rows, columns);
-  if (kernels::detail::cluster_size(options) > 1)
-    return of_a / options.cluster_columns + of_b / options.cluster;
+  if (cluster_size(options) > 1) return of_a / options.cluster_columns + of_b / options.cluster;
   const double height = std::clamp<double>(options.group, 1.0, rows),
                last = std::fmod(rows, height);
   return (own_in_group(of_a, of_b, height, columns) * (rows - last) +
@@ -114,14 +107,14 @@ double own_rows(const Gemm& options, double m, double n, bool in_line) {
 }
 
 // Cycles of the tensor cores for a k-tile.
-double tensor_cycles(const Gemm& options, const Target& target, const GpuRow& gpu,
+double tensor_cycles(const Gemm& options, const Target& target, const isa::GpuRow& gpu,
                      const GemmConstants& c) {
   const Tile& tile = options.tile;
   const bool wgmma = by_wgmma(options, target);
   const int width = bits(options.a);
   double rate = (wgmma ? gpu.wgmma * c.wgmma_share : gpu.mma * c.mma_share) * 16 / width;
   const bool converts = !wgmma && width == 8 && info(options.a).floating &&
-                        advised(Advice::fp8_by_wgmma_only, target.arch);
+                        isa::advised(isa::Advice::fp8_by_wgmma_only, target.arch);
   if (converts) rate /= 4;
   return double{1} * tile.m * tile.n * tile.k / rate;
 }
@@ -136,8 +129,8 @@ double shared_traffic(const Gemm& options, const Target& target, double line,
   return fill + (double{1} * tile.warps_n * tile.m + double{1} * tile.warps_m * tile.n) * line;
 }
 
-Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const GemmConstants& c,
-           bool swapped) {
+Work::Work(const Gemm& options, const Target& target, const isa::GpuRow& gpu,
+           const GemmConstants& c, bool swapped) {
   const Tile& tile = options.tile;
   m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,
   k = options.k ? options.k : 4096;
@@ -158,9 +151,9 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const std::int64_t row = std::int64_t{leading(options.k, 128)} * bits(options.a) / 8;
   const auto unit = std::gcd(row, std::int64_t{line_bytes});
   const double off = (1 - double(unit) / line_bytes) * (unit % sector_bytes == 0 ? c.sectors : 1),
-               more = kernels::detail::reads_lines(options) ? c.lines
-                      : tma                                 ? c.straddle
-                                                            : c.copy_off,
+               more = reads_lines(options) ? c.lines
+                      : tma                ? c.straddle
+                                           : c.copy_off,
                straddle = 1 + (more - 1) * off;
   // TMA reads whole tiles, some of it twice: any_rows_outside(). Threads read what is inside.
   const double rows = tma ? tile.m : m / up(m, tile.m), columns = tma ? tile.n : n / up(n, tile.n);
@@ -170,8 +163,8 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   const bool known = options.m && options.n;
   const int size = options.cluster * options.cluster_columns;
   const bool in_line = known && !options.persistent && apart == 1 && ctas <= gpu.multiprocessors &&
-                       ordered_by_gpc(target.arch, options.cluster, options.cluster_columns,
-                                      static_cast<std::int64_t>(ctas) / size);
+                       model::ordered_by_gpc(target.arch, options.cluster, options.cluster_columns,
+                                             static_cast<std::int64_t>(ctas) / size);
   own_bytes = std::min(own_rows(options, m, n, in_line) * line, read) * straddle;
   // Rows that begin within sectors take longer to come, too: a box's row has a fifth one.
   const double within = unit % sector_bytes ? 1 - double(unit) / line_bytes : 0;
@@ -183,7 +176,7 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
   // Of few columns, several CTAs of a multiprocessor hide that. Warpgroups that compute tiles in
   // turn leave their products in flight.
   const bool alone = groups == 1 && tile.n > 16 && tile.products == 1,
-             late = tma && options.stages > most_prompt_stages;
+             late = tma && options.stages > model::most_prompt_stages;
   wait = wgmma               ? (alone && !late ? c.wgmma_alone
                                 : alone        ? c.wgmma_behind
                                                : c.wgmma_wait / groups)
@@ -212,7 +205,7 @@ Work::Work(const Gemm& options, const Target& target, const GpuRow& gpu, const G
 // through registers, in words, in batches that wait for their loads: see copy.cc.
 void Work::copies(const Gemm& options, const Target& target, double line, const GemmConstants& c) {
   const Tile& tile = options.tile;
-  if (kernels::detail::reads_lines(options)) {
+  if (reads_lines(options)) {
     const double pieces = (tile.m + tile.n) * line / (16 * 32);  // of a warp's accesses
     issue = pieces * c.piece;
     copy = c.aligned + pieces / (tile.warps_m * tile.warps_n) * c.piece_wait;
@@ -221,12 +214,13 @@ void Work::copies(const Gemm& options, const Target& target, double line, const 
   constexpr int word = 4;
   const int bytes = copied_bytes(options);
   const bool elements = bytes < word, serial = by_wgmma(options, target);
-  const bool few = Configuration({.block = tile.threads(), .producers = options.producers}, target)
-                       .moves_registers();
+  const bool few =
+      model::ThreadBudget::of({.block = tile.threads(), .producers = options.producers}, target)
+          .moves;
   const double warps = options.producers ? options.producers : tile.warps_m * tile.warps_n;
   const auto operand = [&](double rows, double inside) {
     const double accesses = rows * line / bytes / 32, each = accesses / warps;
-    const bool loops = copies_in_loop(rows * line / std::max(bytes, word), 32 * warps);
+    const bool loops = model::copies_in_loop(rows * line / std::max(bytes, word), 32 * warps);
     issue += accesses * inside * (elements ? c.copy_elements : c.copy);
     copy += each * inside *
             (!elements ? (serial ? c.serial_wait : c.copy_wait * (loops ? c.word_loop : 1))
@@ -247,13 +241,13 @@ double step_cycles(const Work& work, double count) {
 }
 
 // Multiprocessors that CTAs of such clusters can have at a time.
-double multiprocessors_for(int cluster, const GpuRow& gpu) {
+double multiprocessors_for(int cluster, const isa::GpuRow& gpu) {
   if (cluster <= 2) return gpu.multiprocessors;
   return std::max(std::floor(clustered * gpu.multiprocessors / cluster), 1.0) * cluster;
 }
 
 // Cycles of the busiest multiprocessor.
-double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow& gpu,
+double multiprocessor_cycles(const Gemm& options, const Work& work, const isa::GpuRow& gpu,
                              const GemmConstants& c) {
   const double begin = c.prologue + gpu.latency + work.begin;
   if (options.persistent) {
@@ -269,8 +263,7 @@ double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow
     return begin + each * work.steps * step +
            (each - 1) * (c.between + work.epilogue - c.epilogue) + work.epilogue;
   }
-  double left = up(work.ctas, multiprocessors_for(kernels::detail::cluster_size(options), gpu)),
-         out = 0, waves = 0;
+  double left = up(work.ctas, multiprocessors_for(cluster_size(options), gpu)), out = 0, waves = 0;
   while (left > 0) {
     const double now = std::min<double>(left, work.resident);
     const double rounds = left >= work.resident ? std::floor(left / work.resident) : 1;
@@ -284,7 +277,7 @@ double multiprocessor_cycles(const Gemm& options, const Work& work, const GpuRow
 }
 
 // Bytes from memory: operands once, and again where the cache does not keep them.
-double memory_bytes(const Gemm& options, const Work& work, const GpuRow& gpu,
+double memory_bytes(const Gemm& options, const Work& work, const isa::GpuRow& gpu,
                     const GemmConstants& c) {
   const double element = bits(options.a) / 8.0, a = work.m * work.k * element,
                b = work.n * work.k * element, written = work.m * work.n * bits(options.c) / 8.0;
@@ -300,7 +293,7 @@ double memory_bytes(const Gemm& options, const Work& work, const GpuRow& gpu,
 }
 
 // Whether partial sums are gone from the cache when they are read: operands pass through it.
-bool leave_cache(const Gemm& options, const Work& work, const GpuRow& gpu, double parts,
+bool leave_cache(const Gemm& options, const Work& work, const isa::GpuRow& gpu, double parts,
                  const GemmConstants& c) {
   const double operands = (work.m + work.n) * work.k * bits(options.a) / 8.0;
   return 2 * parts + operands > 2 * gpu.cache_bytes * c.reuse;
@@ -308,7 +301,7 @@ bool leave_cache(const Gemm& options, const Work& work, const GpuRow& gpu, doubl
 
 // Of the reduction after split-K and stream-K: a launch; the partial sums of C, which come from the
 // cache, or from memory where it does not hold them; C.
-double sum_cycles(const Gemm& options, const Work& work, const GpuRow& gpu, double parts,
+double sum_cycles(const Gemm& options, const Work& work, const isa::GpuRow& gpu, double parts,
                   const GemmConstants& c) {
   const double c_bytes = work.m * work.n * bits(options.c) / 8.0;
   const double rate = leave_cache(options, work, gpu, parts, c) ? gpu.memory * c.memory_share
@@ -330,7 +323,7 @@ double sum_cycles(const Gemm& options, const Work& work, const GpuRow& gpu, doub
 double parts_each(const Gemm& options) {
   const Tile& tile = options.tile;
   const int across = std::max(tile.n / (8 * std::max(tile.warps_n, 1)), 1);
-  return double(options.cluster_splits) / takers_among(options.cluster_splits, across);
+  return double(options.cluster_splits) / scatter_parts(options.cluster_splits, across);
 }
 
 }  // namespace
@@ -340,10 +333,10 @@ const GemmConstants& gemm_constants() {
   return fitted;
 }
 
-GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
+GemmCost gemm_cost(const Gemm& given, const Target& target, const isa::GpuRow& gpu,
                    const GemmConstants& c) {
   if (given.direct) return direct_cost(given, gpu, c);
-  const Gemm options = kernels::detail::in_tiles(given);
+  const Gemm options = in_tiles(given);
   const Work work(options, target, gpu, c, given.swap);
   GemmCost out;
   out.fixed = c.launch;
@@ -384,4 +377,4 @@ GemmCost gemm_cost(const Gemm& given, const Target& target, const GpuRow& gpu,
   return out;
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

@@ -2,7 +2,7 @@
 // kernels/tuner/gemm_cost.h - what a configuration of gemm() costs on a GPU: the model by which
 // tuned() chooses. Not installed.
 //
-//   const GemmCost cost = gemm_cost(options, target, *find_gpu(target.arch));
+//   const GemmCost cost = gemm_cost(options, target, *isa::find_gpu(target.arch));
 //
 // The model counts cycles. A multiprocessor computes its tiles in rounds of as many CTAs as fit on
 // it. In each k-tile of a round, tensor cores, shared memory, loads and the latency of loads take
@@ -13,7 +13,7 @@
 
 #include "kernels/gemm/gemm_resources.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 /// Constants of the model, in cycles where nothing else is said: what the table of GPUs does not
 /// tell. The same for all GPUs.
@@ -90,9 +90,9 @@ struct GemmCost {
   double fixed = 0;  // launches, prologue and epilogue
 };
 /// Sizes of 0 count as 4096 rows and columns, and a k of 4096.
-GemmCost gemm_cost(const kernels::Gemm& options, const Target& target, const GpuRow& gpu,
+GemmCost gemm_cost(const Gemm& options, const Target& target, const isa::GpuRow& gpu,
                    const GemmConstants& constants = gemm_constants());
 /// The same of Gemm::direct.
-GemmCost direct_cost(const kernels::Gemm& options, const GpuRow& gpu, const GemmConstants& c);
+GemmCost direct_cost(const Gemm& options, const isa::GpuRow& gpu, const GemmConstants& c);
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

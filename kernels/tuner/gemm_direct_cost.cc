@@ -8,9 +8,7 @@
 #include "kernels/tuner/gemm_candidates.h"
 #include "kernels/tuner/gemm_cost.h"
 
-namespace tartan::TARTAN_ABI::detail {
-
-using kernels::Gemm;
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 namespace {
 
@@ -36,8 +34,8 @@ struct Shape {
       : rows(options.tile.m),
         columns(double{1} * options.tile.n / options.tile.warps_n),
         element(bits(options.a) / 8.0),
-        words(kernels::detail::direct_bytes(options) / 4.0),
-        shifted(kernels::detail::direct_shifts(options)),
+        words(direct_bytes(options) / 4.0),
+        shifted(direct_shifts(options)),
         held(words * options.stages) {}
 
   double rows, columns;  // of a warp
@@ -64,7 +62,7 @@ struct Shape {
 
 }  // namespace
 
-GemmCost direct_cost(const Gemm& options, const GpuRow& gpu, const GemmConstants& c) {
+GemmCost direct_cost(const Gemm& options, const isa::GpuRow& gpu, const GemmConstants& c) {
   const Shape shape(options);
   const double m = options.m ? options.m : 4096, n = options.n ? options.n : 4096,
                k = options.k ? options.k : 4096;
@@ -99,7 +97,7 @@ std::vector<Gemm> direct_candidates(const Gemm& options, const Target& target) {
   const bool clusters = each.cluster * each.cluster_columns * each.cluster_splits > 1;
   if (each.producers > 0 || each.persistent || clusters) return out;
   each.direct = true;
-  const int words = kernels::detail::direct_bytes(each) / 4;
+  const int words = direct_bytes(each) / 4;
   for (const int columns : {1, 2, 4, 8})
     for (const int warps_k : {1, 2, 4, 8})
       for (const int held : {4, 8, 16}) {
@@ -111,11 +109,11 @@ std::vector<Gemm> direct_candidates(const Gemm& options, const Target& target) {
                      .warps_m = 1,
                      .warps_n = warps_n,
                      .warps_k = warps_k};
-        each.tile.k = kernels::detail::direct_step(each);
+        each.tile.k = direct_step(each);
         each.stages = held / words;
-        if (kernels::detail::direct_takes(each, target)) out.push_back(each);
+        if (direct_takes(each, target)) out.push_back(each);
       }
   return out;
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

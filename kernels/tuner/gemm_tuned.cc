@@ -10,12 +10,10 @@
 #include "tartan/isa/feature.h"
 #include "tartan/kernels/tuning.h"
 
-namespace tartan::TARTAN_ABI {
+namespace tartan::TARTAN_ABI::kernels {
 namespace detail {
 
-using kernels::Gemm;
-
-std::vector<Candidate> ranked(const Gemm& options, const Target& target, const GpuRow& gpu,
+std::vector<Candidate> ranked(const Gemm& options, const Target& target, const isa::GpuRow& gpu,
                               bool partial, std::size_t most, const GemmConstants& constants) {
   std::vector<Candidate> out;
   for (const Gemm& each : candidates(options, target, gpu, partial))
@@ -39,7 +37,7 @@ std::vector<Gemm> changed(std::vector<Gemm> all, const GivenSettings& given, con
 
 // The first candidate that is within the model's noise of the cheapest: the candidates begin with
 // the tiles that were measured most.
-std::optional<Gemm> tuned_by_cost(const Gemm& options, const Target& target, const GpuRow& gpu,
+std::optional<Gemm> tuned_by_cost(const Gemm& options, const Target& target, const isa::GpuRow& gpu,
                                   std::int64_t workspace, const GivenSettings& given) {
   constexpr double noise = 1.01;
   // Where lanes can read columns straight, sums by a second launch were slower each time.
@@ -71,7 +69,7 @@ std::optional<Gemm> tuned_by_cost(const Gemm& options, const Target& target, con
 
 }  // namespace
 
-std::optional<Gemm> tuned_with(const Gemm& options, const kernels::Gpu& gpu, std::int64_t workspace,
+std::optional<Gemm> tuned_with(const Gemm& options, const Gpu& gpu, std::int64_t workspace,
                                const GivenSettings& given) {
   const int width = bits(options.a);
   const auto row = row_of(gpu);
@@ -88,13 +86,10 @@ std::optional<Gemm> tuned_with(const Gemm& options, const kernels::Gpu& gpu, std
 
 }  // namespace detail
 
-namespace kernels {
-
 Gemm tuned(const Gemm& options, const Gpu& gpu) { return tuned(options, gpu, 0); }
 
 Gemm tuned(const Gemm& options, const Gpu& gpu, std::int64_t workspace) {
-  return tartan::detail::tuned_with(options, gpu, workspace, {}).value_or(options);
+  return detail::tuned_with(options, gpu, workspace, {}).value_or(options);
 }
 
-}  // namespace kernels
-}  // namespace tartan::TARTAN_ABI
+}  // namespace tartan::TARTAN_ABI::kernels

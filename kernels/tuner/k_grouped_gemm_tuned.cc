@@ -95,16 +95,10 @@ KGroupedGemm tuned(const KGroupedGemm& options, const Gpu& gpu, int groups) {
   return fastest(options, gpu, groups, any).value_or(options);
 }
 
-}  // namespace tartan::TARTAN_ABI::kernels
-
-namespace tartan::TARTAN_ABI::detail {
-
-using kernels::KGroupedGemm;
-
-std::optional<KGroupedGemm> tuned_with(const KGroupedGemm& options, const kernels::Gpu& gpu,
-                                       int groups,
-                                       const std::function<bool(const KGroupedGemm&)>& hold) {
-  return kernels::fastest(options, gpu, groups, hold);
+std::optional<KGroupedGemm> detail::tuned_with(
+    const KGroupedGemm& options, const Gpu& gpu, int groups,
+    const std::function<bool(const KGroupedGemm&)>& hold) {
+  return fastest(options, gpu, groups, hold);
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels

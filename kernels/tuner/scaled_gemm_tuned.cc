@@ -162,7 +162,7 @@ static std::optional<ScaledGemm> fastest(const ScaledGemm& options, const Gpu& g
             k = options.k ? options.k : 4096;
   const Size size{m, n, k, std::max(groups, 1)};
   const Chooser chooser{gpu.multiprocessors(),
-                        memory_share * tartan::detail::row_of(gpu)->memory_of_each()};
+                        memory_share * detail::row_of(gpu)->memory_of_each()};
   double least = 0;
   const auto consider = [&](const ScaledGemm& each, double cycles) {
     if (hold(each) && (least == 0 || cycles < least)) least = cycles, out = each;
@@ -215,15 +215,9 @@ ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups) {
   return fastest(options, gpu, groups, any).value_or(options);
 }
 
-}  // namespace tartan::TARTAN_ABI::kernels
-
-namespace tartan::TARTAN_ABI::detail {
-
-using kernels::ScaledGemm;
-
-std::optional<ScaledGemm> tuned_with(const ScaledGemm& options, const kernels::Gpu& gpu, int groups,
-                                     const std::function<bool(const ScaledGemm&)>& hold) {
-  return kernels::fastest(options, gpu, groups, hold);
+std::optional<ScaledGemm> detail::tuned_with(const ScaledGemm& options, const Gpu& gpu, int groups,
+                                             const std::function<bool(const ScaledGemm&)>& hold) {
+  return fastest(options, gpu, groups, hold);
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels

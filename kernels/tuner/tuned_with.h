@@ -14,26 +14,24 @@
 #include "tartan/kernels/k_grouped_gemm.h"
 #include "tartan/kernels/scaled_gemm.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::kernels::detail {
 
 /// What a caller gives of a configuration whose other settings are chosen.
 struct GivenSettings {
-  std::function<bool(const kernels::Gemm&)> hold = [](const kernels::Gemm&) { return true; };
+  std::function<bool(const Gemm&)> hold = [](const Gemm&) { return true; };
   /// Puts those there that any shape of a kernel may have.
-  std::function<void(kernels::Gemm&)> put = [](kernels::Gemm&) {};
+  std::function<void(Gemm&)> put = [](Gemm&) {};
 };
 
 /// Of the configurations in which what is given holds, what tuned() would choose; if it holds in no
 /// configuration, of those that run when it is put there, and nothing if it runs in no
 /// configuration. Options that tuned() leaves as they are, of other types and targets: `options`.
-std::optional<kernels::Gemm> tuned_with(const kernels::Gemm& options, const kernels::Gpu& gpu,
-                                        std::int64_t workspace, const GivenSettings& given);
+std::optional<Gemm> tuned_with(const Gemm& options, const Gpu& gpu, std::int64_t workspace,
+                               const GivenSettings& given);
 /// The fastest in which `hold` holds; nothing if it holds in none.
-std::optional<kernels::ScaledGemm> tuned_with(
-    const kernels::ScaledGemm& options, const kernels::Gpu& gpu, int groups,
-    const std::function<bool(const kernels::ScaledGemm&)>& hold);
-std::optional<kernels::KGroupedGemm> tuned_with(
-    const kernels::KGroupedGemm& options, const kernels::Gpu& gpu, int groups,
-    const std::function<bool(const kernels::KGroupedGemm&)>& hold);
+std::optional<ScaledGemm> tuned_with(const ScaledGemm& options, const Gpu& gpu, int groups,
+                                     const std::function<bool(const ScaledGemm&)>& hold);
+std::optional<KGroupedGemm> tuned_with(const KGroupedGemm& options, const Gpu& gpu, int groups,
+                                       const std::function<bool(const KGroupedGemm&)>& hold);
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::kernels::detail

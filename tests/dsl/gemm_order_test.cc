@@ -10,7 +10,7 @@
 
 #include "tests/support/engine.h"
 
-namespace tartan::detail {
+namespace tartan::kernels::detail {
 namespace {
 
 using Places = std::vector<std::pair<int, int>>;
@@ -86,7 +86,7 @@ TEST(GroupBeside, OfFewTiles) {
 }
 
 TEST(TileGrid, OfASwappedProductIsThatOfItsTranspose) {
-  kernels::Gemm gemm{.m = 384, .n = 3456, .k = 8576};
+  Gemm gemm{.m = 384, .n = 3456, .k = 8576};
   gemm.tile.m = 128, gemm.tile.n = 96;
   const TileGrid plain = tile_grid(gemm);
   EXPECT_EQ(plain.rows, 3);
@@ -100,4 +100,4 @@ TEST(TileGrid, OfASwappedProductIsThatOfItsTranspose) {
 }
 
 }  // namespace
-}  // namespace tartan::detail
+}  // namespace tartan::kernels::detail

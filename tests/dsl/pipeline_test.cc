@@ -7,7 +7,6 @@
 
 #include <numeric>
 
-#include "dsl/roles/roles.h"
 #include "tests/kernels/gemm_run.h"
 
 namespace tartan {
@@ -18,7 +17,15 @@ using testing_gemm::Launch;
 
 constexpr int rows = 32, cols = 4, most = 5;
 
-enum class Use { plain, leaves_early, leaves_late, never_leaves, peeled, peeled_early };
+enum class Use {
+  plain,
+  leaves_early,
+  leaves_late,
+  never_leaves,
+  peeled,
+  peeled_early,
+  peeled_ahead
+};
 
 // Each thread sums its row of as many tiles as the parameter says: total = total * 3 + x, so that
 // the order matters.
@@ -39,15 +46,28 @@ Kernel sums_kernel(Use use, int stages, int producers) {
       if (use == Use::plain) {
         k.pipeline(stages, count, fill, [&](Scalar, Scalar stage) { add_from(stage, 0, cols); });
       } else if (use >= Use::peeled) {
-        detail::peeled_pipeline(k, stages, count, fill,
-                                [&](Scalar t, Scalar stage, const std::function<void()>& next) {
-                                  if (t.constant()) total = k.read(s[stage], k.thread(), 0);
-                                  else add(k.read(s[stage], k.thread(), 0));
-                                  add_from(stage, 1, cols - 1);
-                                  const Scalar last = k.read(s[stage], k.thread(), cols - 1);
-                                  if (use == Use::peeled_early) next();
-                                  add(last);
-                                });
+        const PipelineOptions with{.stages = stages, .peel_first = true};
+        const auto begin = [&](const Scalar& t, const Scalar& x) {
+          if (t.constant()) total = x;
+          else add(x);
+        };
+        const auto use_early = [&](Scalar t, Scalar stage, const std::function<void()>& next) {
+          begin(t, use == Use::peeled_ahead ? Scalar(first) : k.read(s[stage], k.thread(), 0));
+          add_from(stage, 1, cols - 1);
+          const Scalar last = k.read(s[stage], k.thread(), cols - 1);
+          next();
+          add(last);
+        };
+        if (use == Use::peeled_ahead)
+          k.pipeline(
+              with, count, fill, [&](Scalar stage) { first = k.read(s[stage], k.thread(), 0); },
+              use_early);
+        else if (use == Use::peeled_early) k.pipeline(with, count, fill, {}, use_early);
+        else
+          k.pipeline(with, count, fill, [&](Scalar t, Scalar stage) {
+            begin(t, k.read(s[stage], k.thread(), 0));
+            add_from(stage, 1, cols);
+          });
       } else {
         k.pipeline(
             stages, count, fill, [&](Scalar stage) { first = k.read(s[stage], k.thread(), 0); },
@@ -95,7 +115,7 @@ TEST(DslPipeline, EveryTileInOrder) {
     for (const int producers : {0, 1})
       for (const int stages : {1, 2, 3})
         for (const Use use : {Use::plain, Use::leaves_early, Use::leaves_late, Use::never_leaves,
-                              Use::peeled, Use::peeled_early})
+                              Use::peeled, Use::peeled_early, Use::peeled_ahead})
           for (const int count : {0, 1, 2, most}) {
             if (testing_gemm::gpu() && std::string_view(target) != "sm_90") continue;
             SCOPED_TRACE(fmt::format("{}, {} producers, {} stages, use {}, {} tiles", target,

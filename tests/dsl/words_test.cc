@@ -332,6 +332,30 @@ TEST(Words, NamedBarriers) {
   }
 }
 
+// Four warps in turn, by barriers whose numbers the GPU computes: each adds to what it finds.
+TEST(Words, BarriersByNumbersOfTheGpu) {
+  for (const char* target : targets()) {
+    const auto got =
+        bytes_of(u32, {}, 4, target, 128, [](Builder& k, const Global&, const Global& out) {
+          auto s = k.shared("s", u32, row_major(1, 1));
+          const auto number = [&](const Scalar& warp) { return k.convert(warp + 2, u32); };
+          k.when(
+              k.warp() == 0, [&] { k.write(s, 0, 0, 5); },
+              [&] { k.barrier(number(k.warp()), 64); });
+          const Scalar next = k.read(s, 0, 0) * 10 + k.warp();
+          k.warp_sync();
+          k.write_if(k.lane() == 0, s, 0, 0, next);
+          k.when(
+              k.warp() < 3, [&] { k.arrive(number(k.warp() + 1), 64); },
+              [&] { k.write(out, 0, 0, next); });
+        });
+    ASSERT_EQ(got.size(), 4u);
+    std::uint32_t word = 0;
+    std::memcpy(&word, got.data(), 4);
+    EXPECT_EQ(word, 50123U);
+  }
+}
+
 TEST(Words, DependentLaunches) {
   const auto text = [](const char* target) {
     const auto compiled = compile(kernel("dependent", {},
@@ -429,6 +453,8 @@ TEST(Words, MistakesNameTheLine) {
         k.atomic(AtomicOp::add, g, 0, 0, i < 3);
         k.barrier(0, 64);
         k.arrive(2, 40);
+        k.barrier(i + 1, 40);
+        k.arrive(x, 64);
         k.bitcast(i, f16);
         k.bitcast(i, f16x2) < 1;
       },
@@ -452,6 +478,8 @@ TEST(Words, MistakesNameTheLine) {
        "element type mismatch: h has elements of f32, the value is pred",
        "named barrier: expected a number from 1 to 15",
        "found barrier 2 of 40 threads",
+       "named barrier: expected 32 to 64 threads in whole warps, found 40",
+       "named barrier: expected a number of type u32, found f32",
        "bitcast: expected types of one size",
        "no such operation on a value of type f16x2"});
 }

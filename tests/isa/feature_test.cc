@@ -3,7 +3,7 @@
 // ISA Notes" of each instruction.
 #include <gtest/gtest.h>
 
-#include "compiler/isa/advice.h"
+#include "tartan/isa/advice.h"
 #include "tartan/isa/feature.h"
 
 namespace tartan::isa {
@@ -58,7 +58,6 @@ TEST(Feature, IsThereWhereAnyOfItsSignaturesIs) {
 }
 
 TEST(Advice, HasItsArchitectures) {
-  using detail::Advice, detail::advised;
   const auto of = [](Advice which) {
     std::string out;
     for (const ArchRow& row : archs)

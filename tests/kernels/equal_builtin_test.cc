@@ -5,6 +5,7 @@
 
 #include <tartan/kernels/kernels.h>
 
+#include "bindings/c/read_json.h"
 #include "kernels/registry/registry.h"
 #include "tests/kernels/equal_manifest.h"
 #include "tests/support/lesson_kernels.h"
@@ -34,7 +35,8 @@ std::vector<Argument> arguments_of(const Compiled& compiled) {
 // Kernels whose options say all of a launch: one_mma and gemm.
 TEST(EqualBuiltIn, TheTextsForTwoTargets) {
   const builtins::KernelRegistry registry;
-  ASSERT_TRUE(detail::read_json(registry.options(), R"({"m": 128, "n": 64, "k": 96})", "options"));
+  ASSERT_TRUE(
+      builtins::read_json(registry.options(), R"({"m": 128, "n": 64, "k": 96})", "options"));
   const Target ampere = *Target::parse("sm_80"), hopper = *Target::parse("sm_90a");
   int compared = 0;
   for (const builtins::BuiltinKernel& each : registry.all()) {

@@ -52,14 +52,15 @@ struct Case {
 
 // Each configuration of a type once for each way to copy: what k is a multiple of decides.
 std::vector<Case> all_cases(const Target& target) {
-  const detail::GpuRow& gpu = *detail::find_gpu(target.arch);
+  const isa::GpuRow& gpu = *isa::find_gpu(target.arch);
   std::vector<Case> out;
   std::map<std::string, bool> known;
   for (const Type type : types) {
     if (type == Type::e4m3 && target.arch.sm < 89) continue;
     for (const Sizes& sizes : wanted)
-      for (const Gemm& each : detail::candidates(problem(sizes, type), target, gpu, true)) {
-        const bool tma = detail::by_tma(each, target);
+      for (const Gemm& each :
+           kernels::detail::candidates(problem(sizes, type), target, gpu, true)) {
+        const bool tma = kernels::detail::by_tma(each, target);
         const std::string key =
             fmt::format("{} {} {} {}", name(type), tma, tma ? 16 : std::min(sizes.k & -sizes.k, 16),
                         detail::text_of(each));
@@ -153,7 +154,7 @@ void check(const Case& each, const Target& target) {
   }
   // mma.sync of fp8 needs registers for operands unpacked to f16: six tiles of e4m3 whose elements
   // are copied one by one spill 100 to 124 bytes, the other kernels 40 at most.
-  const bool unpacked = options.a == Type::e4m3 && !detail::by_wgmma(options, target);
+  const bool unpacked = options.a == Type::e4m3 && !kernels::detail::by_wgmma(options, target);
   const std::size_t spilled = spilled_bytes(*gemm, target).value_or(0);
   EXPECT_LE(spilled, unpacked ? 124u : 16u);
 }

@@ -6,9 +6,9 @@
 namespace tartan {
 namespace {
 
-using detail::find_gpu;
-using detail::gemm_cost;
+using isa::find_gpu;
 using kernels::Gemm;
+using kernels::detail::gemm_cost;
 using testing_gemm::Product;
 
 const Target hopper = *Target::parse("sm_90a");
@@ -45,8 +45,8 @@ constexpr Type types[] = {bf16, Type::e4m3, Type::s8, f32};
 
 TEST(GemmChoice, MoreWorkCostsMore) {
   for (const Type type : types)
-    for (const Gemm& each :
-         detail::candidates(problem(512, 1024, 1024, type), hopper, *find_gpu(hopper.arch))) {
+    for (const Gemm& each : kernels::detail::candidates(problem(512, 1024, 1024, type), hopper,
+                                                        *find_gpu(hopper.arch))) {
       SCOPED_TRACE(text(each));
       const auto cycles = [&](int m, int n, int k) {
         Gemm other = each;
@@ -63,10 +63,11 @@ TEST(GemmChoice, MoreWorkCostsMore) {
 }
 
 TEST(GemmChoice, CandidatesOfEveryGpu) {
-  for (const detail::GpuRow& gpu : detail::gpus()) {
+  for (const isa::GpuRow& gpu : isa::gpus()) {
     const Target target = *Target::parse(fmt::format("sm_{}", gpu.sm));
     EXPECT_EQ(find_gpu(target.arch)->sm, gpu.sm);
-    const auto all = detail::ranked(problem(512, 1024, 1024, f16), target, gpu, true, 1000);
+    const auto all =
+        kernels::detail::ranked(problem(512, 1024, 1024, f16), target, gpu, true, 1000);
     EXPECT_GT(all.size(), 20u) << gpu.name;
     for (std::size_t i = 1; i < all.size(); ++i)
       EXPECT_LE(all[i - 1].cycles, all[i].cycles) << gpu.name;

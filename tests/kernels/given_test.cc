@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/support/option.h"
+#include "bindings/c/read_json.h"
 #include "kernels/common/gpus.h"
 #include "kernels/registry/product_options.h"
 #include "tartan/kernels/mixed_gemm.h"
@@ -305,7 +305,7 @@ TEST(Given, BothInterfacesTellWhatIsGiven) {
             std::string::npos);
   const auto by_json = [](const char* more) {
     const builtins::KernelRegistry registry;
-    const auto given = detail::read_json(
+    const auto given = builtins::read_json(
         registry.options(),
         fmt::format(R"({{"m": 64, "n": 512, "k": 8192, "type": "bf16", "c": "bf16"{}}})", more),
         "gemm");
@@ -323,7 +323,7 @@ TEST(Given, BothInterfacesTellWhatIsGiven) {
 // An option that no kernel takes would be ignored by all of them.
 TEST(Given, EveryOptionIsTakenByAKernel) {
   const builtins::KernelRegistry registry;
-  for (const detail::Option& option : registry.options())
+  for (const builtins::Option& option : registry.options())
     EXPECT_TRUE(std::ranges::any_of(registry.all(), [&](const builtins::BuiltinKernel& each) {
       return std::ranges::find(each.options, option.name) != each.options.end();
     })) << option.name;
@@ -331,7 +331,7 @@ TEST(Given, EveryOptionIsTakenByAKernel) {
 
 TEST(Given, EmptyStringsAreNoValues) {
   const builtins::KernelRegistry registry;
-  const auto read = detail::read_json(registry.options(), R"({"type": ""})", "gemm");
+  const auto read = builtins::read_json(registry.options(), R"({"type": ""})", "gemm");
   ASSERT_FALSE(read);
   EXPECT_EQ(read.diags()[0].message,
             "gemm: option type: expected a string that is not empty, found \"\"");
@@ -341,7 +341,7 @@ TEST(Given, EmptyStringsAreNoValues) {
 TEST(Given, MultiprocessorsDecideWhatIsChosen) {
   const auto columns = [](const char* json) {
     const builtins::KernelRegistry registry;
-    EXPECT_TRUE(detail::read_json(registry.options(), json, "gemm"));
+    EXPECT_TRUE(builtins::read_json(registry.options(), json, "gemm"));
     const auto gpu = registry.gpu(*Target::parse("sm_90a"));
     EXPECT_TRUE(gpu) << gpu.diags().text();
     return std::pair(std::string(gpu->name()), gpu->multiprocessors());
@@ -351,13 +351,13 @@ TEST(Given, MultiprocessorsDecideWhatIsChosen) {
   EXPECT_EQ(columns(R"({"multiprocessors": 16})"), std::pair(std::string("H100"), 16));
   EXPECT_EQ(columns(R"({"gpu": "H20"})"), std::pair(std::string("H20"), 78));
   const builtins::KernelRegistry registry;
-  ASSERT_TRUE(detail::read_json(registry.options(), R"({"multiprocessors": -1})", "gemm"));
+  ASSERT_TRUE(builtins::read_json(registry.options(), R"({"multiprocessors": -1})", "gemm"));
   EXPECT_FALSE(registry.gpu({}));
   // As that of a device with so many.
-  const Gpu part = detail::GpuAccess::of("NVIDIA H100 80GB HBM3 MIG 3g.40gb",
-                                         *Arch::parse("sm_90a"), *Target::parse("sm_90a"), 66);
+  const Gpu part = kernels::detail::GpuAccess::of(
+      "NVIDIA H100 80GB HBM3 MIG 3g.40gb", *Arch::parse("sm_90a"), *Target::parse("sm_90a"), 66);
   const kernels::MixedGemm few{.m = 1, .n = 8192, .k = 8192};
-  EXPECT_EQ(tuned(few, detail::GpuAccess::part(*Gpu::find("H100"), 66)).tile_n,
+  EXPECT_EQ(tuned(few, kernels::detail::GpuAccess::part(*Gpu::find("H100"), 66)).tile_n,
             tuned(few, part).tile_n);
   EXPECT_NE(tuned(few, part).tile_n, tuned(few, *Gpu::find("H100")).tile_n);
 }

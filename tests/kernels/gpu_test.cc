@@ -11,8 +11,8 @@
 namespace tartan {
 namespace {
 
-using detail::GpuAccess;
 using kernels::Gpu;
+using kernels::detail::GpuAccess;
 
 const Target hopper = *Target::parse("sm_90a");
 
@@ -124,8 +124,8 @@ TEST(Gpu, IsThatOfADevice) {
   const Gpu part = of("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "sm_90a", "sm_90a", 66);
   EXPECT_EQ(part.multiprocessors(), 66);
   EXPECT_NEAR(part.memory_bandwidth(), 3350 / 2, 5);
-  EXPECT_EQ(detail::row_of(part)->cache_bytes, 25 << 20);
-  EXPECT_FALSE(detail::row_of(of("Tesla T4", "sm_75", "sm_75", 40)));
+  EXPECT_EQ(kernels::detail::row_of(part)->cache_bytes, 25 << 20);
+  EXPECT_FALSE(kernels::detail::row_of(of("Tesla T4", "sm_75", "sm_75", 40)));
 }
 
 // Grids and tiles are those of its multiprocessors: an H20 has 78.

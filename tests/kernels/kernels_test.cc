@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "bindings/c/read_json.h"
 #include "kernels/registry/registry.h"
 #include "tests/support/machine_code.h"
 
@@ -28,8 +29,8 @@ std::vector<std::string> names() {
 builtins::Described small(const std::string& name, const Target& target) {
   const builtins::KernelRegistry kernels;
   const std::string tile = name.starts_with("gemm") ? R"(, "tile": "64x64x32")" : "";
-  EXPECT_TRUE(detail::read_json(kernels.options(), R"({"m": 128, "n": 64, "k": 96)" + tile + "}",
-                                "options"));
+  EXPECT_TRUE(builtins::read_json(kernels.options(), R"({"m": 128, "n": 64, "k": 96)" + tile + "}",
+                                  "options"));
   auto out = kernels.find(name)->describe({target});
   EXPECT_TRUE(out) << out.diags().text();
   return *out;

@@ -174,9 +174,10 @@ TEST(Tune, MeasuresOnADevice) {
     if (type == Type::s8) product.accumulator = s32;
     Device device = *Device::open("emulator");
     const Target target = Target::of(device.arch());
-    const auto& gpu = *detail::find_gpu(target.arch);
+    const auto& gpu = *isa::find_gpu(target.arch);
     std::vector<Gemm> candidates;
-    for (const detail::Candidate& each : detail::ranked(product, target, gpu, true, 60))
+    for (const kernels::detail::Candidate& each :
+         kernels::detail::ranked(product, target, gpu, true, 60))
       if (candidates.empty() || (each.options.splits == 4) != (candidates.back().splits == 4))
         candidates.push_back(each.options);
     if (candidates.size() > 3) candidates.resize(3);
@@ -209,10 +210,10 @@ TEST(Tune, SumsOfLongRowsAreExact) {
   const test::TemporaryCache cache;
   const Gemm product{.m = 16, .n = 32, .k = 16384, .a = Type::e4m3, .b = Type::e4m3, .c = f32};
   Device device = *Device::open("emulator");
-  const auto& gpu = *detail::find_gpu(device.arch());
+  const auto& gpu = *isa::find_gpu(device.arch());
   auto bench = detail::DeviceBench::make(device, product, gpu, cache.open());
   ASSERT_TRUE(bench) << bench.diags().text();
-  const auto best = detail::ranked(product, Target::of(device.arch()), gpu, false, 1);
+  const auto best = kernels::detail::ranked(product, Target::of(device.arch()), gpu, false, 1);
   ASSERT_EQ((*bench)->load({best.at(0).options}, 1000).at(0).text(), "");
   const auto bytes = (*bench)->result(0);
   ASSERT_TRUE(bytes) << bytes.diags().text();
@@ -230,9 +231,10 @@ TEST(Tune, LoadsWhatThereIsTimeFor) {
   const test::TemporaryCache cache;
   const Gemm product{.m = 64, .n = 64, .k = 256, .a = bf16, .b = bf16, .c = bf16};
   Device device = *Device::open("emulator");
-  const auto& gpu = *detail::find_gpu(device.arch());
+  const auto& gpu = *isa::find_gpu(device.arch());
   std::vector<Gemm> candidates;
-  for (const auto& each : detail::ranked(product, Target::of(device.arch()), gpu, false, 4))
+  for (const auto& each :
+       kernels::detail::ranked(product, Target::of(device.arch()), gpu, false, 4))
     candidates.push_back(each.options);
   ASSERT_EQ(candidates.size(), 4u);
   for (const double deadline : {0.0, 1000.0}) {

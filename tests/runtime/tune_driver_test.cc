@@ -26,9 +26,10 @@ class TuneDriver : public test::CudaDouble {};
 TEST_F(TuneDriver, ThreadsThatWaitedTooLongGiveUp) {
   const test::TemporaryCache cache;
   const Gemm product{.m = 64, .n = 64, .k = 256, .a = bf16, .b = bf16, .c = bf16};
-  const auto& gpu = *detail::find_gpu(device->arch());
+  const auto& gpu = *isa::find_gpu(device->arch());
   std::vector<Gemm> candidates;
-  for (const auto& each : detail::ranked(product, Target::of(device->arch()), gpu, false, 6))
+  for (const auto& each :
+       kernels::detail::ranked(product, Target::of(device->arch()), gpu, false, 6))
     candidates.push_back(each.options);
   ASSERT_EQ(candidates.size(), 6u);
   // The best comes out of the cache, and so is the first at the driver.
@@ -66,7 +67,7 @@ TEST_F(TuneDriver, WhatWasBegunIsLoadedWhole) {
   const Cache kept = cache.open();
   for (const Gemm& each : {whole, split})
     ASSERT_TRUE(compile(kernels::gemm(each), device->arch(), kept));
-  auto bench = detail::DeviceBench::make(*device, whole, *detail::find_gpu(device->arch()), kept);
+  auto bench = detail::DeviceBench::make(*device, whole, *isa::find_gpu(device->arch()), kept);
   ASSERT_TRUE(bench) << bench.diags().text();
 
   constexpr double deadline = 1;

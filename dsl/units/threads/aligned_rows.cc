@@ -9,8 +9,10 @@
 #include "dsl/layout/shared_memory.h"
 #include "dsl/state/scalars.h"
 #include "dsl/value/indices.h"
+#include "tartan/dsl/line_ring.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI {
+namespace detail {
 namespace {
 
 using codegen::Pointer;
@@ -325,4 +327,91 @@ AlignedRows::Words AlignedRows::shifted(Words words, Value bytes) {
   return words;
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace detail
+
+using detail::tensor_of;
+
+LineRing::LineRing(Builder& k, std::string name, Type type, int rows, int cols, int of_pipeline,
+                   Here at)
+    : state_(detail::state_of(k)), rows_(rows), cols_(cols), stages_(stages(of_pipeline)) {
+  state_->at(at);
+  bool good = true;
+  const auto expect = [&](bool holds, const Rule& rule, const std::string& text) {
+    if (!holds) state_->log.report(rule, fmt::format("lines {}: {}", name, text));
+    good &= holds;
+  };
+  expect(state_->config.has_async_copy(), "no-instruction"_rule,
+         fmt::format("cp.async requires sm_80, the target is {}; copy() copies any rows",
+                     state_->config.target.text()));
+  expect(bits(type) == 8 || bits(type) == 16, "scalar-type"_rule,
+         fmt::format("expected elements of 8 or 16 bits, found {}", tartan::name(type)));
+  const int line = 8 * detail::line_bytes / std::max(bits(type), 8);
+  expect(rows > 0 && cols > 0 && cols % line == 0, "layout-mismatch"_rule,
+         fmt::format("expected rows of whole lines of {} elements of {}, found {} x {}", line,
+                     tartan::name(type), rows, cols));
+  expect(of_pipeline > 0, "layout-mismatch"_rule,
+         fmt::format("expected a pipeline of 1 or more stages, found {}", of_pipeline));
+  if (good)
+    ring_ = k.shared(std::move(name), type, RingLayout{row_major(rows, cols), stages_}, at)[0];
+}
+
+// Whether a call is possible: of those that come between start() and the end of the kernel.
+bool LineRing::begins(const Here& at, std::string_view call) const {
+  if (!detail::KernelState::begins(detail::state_of(tensor_of(ring_)), at)) return false;
+  if (pieces_) return true;
+  state_->log.report("kernel-option"_rule,
+                     fmt::format("{} of lines that have not begun: call start() first", call));
+  return false;
+}
+
+void LineRing::start(const Global& tile, Here at) {
+  if (!detail::KernelState::begins(detail::state_of(tensor_of(ring_)), at)) return;
+  const detail::Tensor &from = tensor_of(tile), &ring = tensor_of(ring_);
+  if (!detail::state_of(from) || !state_->owns(from, "the tile") || from.memory < 0) return;
+  const Layout& layout = from.layout;
+  if (state_->roles.current != detail::Role::all)
+    return state_->log.report("kernel-option"_rule,
+                              "start() inside roles(): all threads of the block copy lines; call "
+                              "it outside");
+  if (from.type != ring.type || layout.rows.constant() != rows_ ||
+      layout.cols.constant() != cols_ || layout.is_nested() || layout.col_stride.constant() != 1)
+    return state_->log.report(
+        "layout-mismatch"_rule,
+        fmt::format("start({}): expected a row-major tile of {} x {} elements of {}, found {} of "
+                    "{}",
+                    from.name, rows_, cols_, tartan::name(ring.type), layout.text(),
+                    tartan::name(from.type)));
+  pieces_ = std::make_shared<detail::AlignedRows>(*state_, from, ring, stages_);
+}
+
+void LineRing::begin(const Scalar& step, Here at) {
+  if (begins(at, "begin()") && state_->is_index(step, "the k-tile")) pieces_->begin(step);
+}
+
+void LineRing::copy(const Scalar& step, Here at) {
+  if (begins(at, "copy()") && state_->is_index(step, "the k-tile")) pieces_->copy(step);
+}
+
+void LineRing::align(const Scalar& step, const Shared& to, Here at) {
+  if (!begins(at, "align()") || !state_->is_index(step, "the k-tile")) return;
+  const detail::Tensor& tile = tensor_of(to);
+  if (!detail::state_of(tile) || !state_->owns(tile, "the tile") || tile.memory < 0) return;
+  const Layout& layout = tile.layout;
+  const std::int64_t piece = detail::piece_bytes * 8 / bits(tensor_of(ring_).type);
+  // Pieces are contiguous, also in panels; a swizzle moves them whole, or it would cut them.
+  const bool whole = layout.major() == Major::row && layout.run() % piece == 0 &&
+                     layout.row_multiple(1) % piece == 0 &&
+                     layout.col_multiple(piece) % piece == 0 &&
+                     (layout.swizzle.bits == 0 || (1 << layout.swizzle.base) >= piece);
+  if (tile.type != tensor_of(ring_).type || layout.rows.constant() != rows_ ||
+      layout.cols.constant() != cols_ || !whole)
+    return state_->log.report(
+        "layout-mismatch"_rule,
+        fmt::format("align() to {}: expected a row-major tile of {} x {} elements of {} in whole "
+                    "pieces of {} bytes, found {} of {}",
+                    tile.name, rows_, cols_, tartan::name(tensor_of(ring_).type),
+                    detail::piece_bytes, layout.text(), tartan::name(tile.type)));
+  pieces_->align(step, tile);
+}
+
+}  // namespace tartan::TARTAN_ABI

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/units/threads/aligned_rows.h - copies of rows that begin at any element of global memory. Not
-// installed.
-//
-// cp.async takes 4, 8 or 16 bytes, from a multiple of their number on: rows that begin elsewhere
-// would be copied in words, or element by element, and a tile's part of a row lies in two lines of
-// the second-level cache, which are asked for twice. Instead, each row is read line by line, each
-// line once, in pieces of 16 bytes. A piece goes to where the tile's row has it in a ring of shared
-// memory, up to a shift of less than 16 bytes, so that a line belongs to two stages:
-//
-//   global memory  |......aa aaaaaaaa|aaaabbbb bbbbbbbb|bb..     a, b: two k-tiles of a row
-//   stages         ......aa aaaaaaaa aaaa | bbbb bbbbbbbb bb..   copy()
-//   tile           aaaaaaaa aaaaaa                              align(), after a barrier
+// dsl/units/threads/aligned_rows.h - the pieces of rows that a LineRing copies and shifts, see
+// tartan/dsl/line_ring.h. Not installed.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +16,8 @@ namespace tartan::TARTAN_ABI::detail {
 /// it is made: in front of the loop over k-tiles.
 class AlignedRows {
  public:
-  /// `rows`: the tile of the operand with k-tile 0, row-major; `ring`: of stages() stages.
+  /// `rows`: the tile of the operand with k-tile 0, row-major; `ring`: of so many stages.
   AlignedRows(KernelState& state, const Tensor& rows, const Tensor& ring, int stages);
-
-  /// Stages of the ring for a pipeline of so many.
-  static int stages(int of_pipeline) { return of_pipeline + 1; }
 
   /// Copies the lines in which k-tile `step` begins: before the first fill.
   void begin(const Scalar& step);

@@ -8,9 +8,9 @@
 #include "dsl/layout/shared_memory.h"
 #include "dsl/state/operations.h"
 #include "dsl/state/scalars.h"
-#include "dsl/units/threads/copy_loops.h"
 #include "dsl/units/threads/packed_copy.h"
 #include "dsl/value/indices.h"
+#include "tartan/dsl/model.h"
 
 namespace tartan::TARTAN_ABI::detail {
 namespace {
@@ -69,7 +69,7 @@ class Copier {
     return asynchronous_ ? 1 : std::max<std::int64_t>(most / registers, 1);
   }
   std::int64_t most_unrolled() const {
-    return few_registers() && !asynchronous_ ? batch() : unrolled_accesses;
+    return few_registers() && !asynchronous_ ? batch() : model::unrolled_accesses;
   }
   bool few_registers() const {
     return state_.roles.current == Role::producer && state_.config.moves_registers();

@@ -2,13 +2,13 @@
 // Copies from global to shared memory by TMA, box by box (cp.async.bulk.tensor).
 #include <algorithm>
 
-#include "compiler/isa/advice.h"
 #include "compiler/support/counted.h"
 #include "dsl/layout/addressing.h"
 #include "dsl/state/operations.h"
 #include "dsl/units/tma/tma_matrix.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/advice.h"
 
 namespace tartan::TARTAN_ABI::detail {
 namespace {
@@ -204,11 +204,11 @@ class BoxCopier {
   }
   Share share() {
     Share out{line_, lines_};
-    if (!state_.fill.multicasts || state_.config.options.cluster == 1) return out;
+    if (state_.fill.among == Among::none || state_.config.options.cluster == 1) return out;
     const Arch arch = state_.config.target.arch;
-    if (!advised(Advice::multicast, arch)) {
+    if (!isa::advised(isa::Advice::multicast, arch)) {
       refused_.push_back(fmt::format(".multicast::cluster: {}, the target is {}",
-                                     advice(Advice::multicast).reason, arch.text()));
+                                     isa::advice(isa::Advice::multicast).reason, arch.text()));
       return out;
     }
     const Receivers to = receivers();

@@ -16,6 +16,7 @@
 #include "tartan/dsl/atomic.h"
 #include "tartan/dsl/fragment.h"
 #include "tartan/dsl/kernel.h"
+#include "tartan/dsl/pipeline.h"
 #include "tartan/dsl/scalar.h"
 #include "tartan/dsl/schedule.h"
 #include "tartan/dsl/tensor.h"
@@ -71,6 +72,7 @@ class Builder {
   Scalar block_y(Here at = Here::current());
   Scalar block_z(Here at = Here::current());
   Scalar blocks_x(Here at = Here::current());  // of the launch
+  Scalar blocks_y(Here at = Here::current());
 
   // ---- Clusters of KernelOptions::cluster CTAs, from sm_90 and PTX 8.0 on. Every target has
   // ---- clusters of one, where the rank is 0 and cluster_barrier() is barrier().
@@ -88,6 +90,10 @@ class Builder {
   /// barrier must precede reads by other threads.
   void copy(const Global& from, const Shared& to, Here at = Here::current());
   void copy(const Shared& from, const Global& to, Here at = Here::current());
+  /// Same for a tile that other CTAs of the cluster need, too, or that L2 should keep, or not.
+  ///   k.copy(B.tile(tile.k, tile.n, step, col), sB[stage], {.multicast = Among::cluster});
+  void copy(const Global& from, const Shared& to, const CopyOptions& options,
+            Here at = Here::current());
   /// Gathers rows: row i of `to` is row row_of(i) of `from`, whose columns are a constant number,
   /// as many as `to` has. Where row_of(i) is below zero or beyond the matrix or window, the row is
   /// zeros. In a fill callback, too (cp.async).
@@ -127,18 +133,6 @@ class Builder {
   void copy_if(const Shared& from, const Global& to,
                const std::function<Scalar(Scalar, Scalar)>& where, int together = 1,
                Here at = Here::current());
-  /// Same for a tile that all CTAs of the cluster need: each CTA loads its share by TMA multicast,
-  /// so that the cluster reads the tile once. Only in the fill callback of a pipeline; the CTAs of
-  /// the cluster must fill the same number of stages, each with the same tile. Elsewhere, and
-  /// before sm_90 and PTX 8.0, it is copy().
-  ///   k.copy(A.tile(tile.m, tile.k, row, step), sA[stage]);        // a row for each block,
-  ///   k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage]);   // one column for all
-  void multicast(const Global& from, const Shared& to, Here at = Here::current());
-  /// The same for a tile that only some CTAs of the cluster need, see
-  /// KernelOptions::cluster_columns.
-  ///   k.multicast(A.tile(tile.m, tile.k, row, step), sA[stage], Among::row);
-  ///   k.multicast(B.tile(tile.k, tile.n, step, col), sB[stage], Among::column);
-  void multicast(const Global& from, const Shared& to, Among among, Here at = Here::current());
   /// CTA barrier: waits for all threads and makes their shared memory writes visible.
   void barrier(Here at = Here::current());
 
@@ -168,6 +162,15 @@ class Builder {
   ///   k.pipeline(stages, steps, fill, [&](Scalar s) { mma.load(first, sA[s], sB[s]); },
   ///              [&](Scalar, Scalar s, auto next) { sum = mma(sum, sA[s], sB[s], first, next); });
   void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
+                const std::function<void(Scalar)>& ahead,
+                const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
+                Here at = Here::current());
+  /// Both with options. Without `ahead`, next() releases the stage only.
+  void pipeline(const PipelineOptions& options, const Scalar& count,
+                const std::function<void(Scalar, Scalar)>& fill,
+                const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
+  void pipeline(const PipelineOptions& options, const Scalar& count,
+                const std::function<void(Scalar, Scalar)>& fill,
                 const std::function<void(Scalar)>& ahead,
                 const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
                 Here at = Here::current());
@@ -274,7 +277,6 @@ class Builder {
   ///   k.store_rows(C.window(0, col * 64, tokens, 64), y, row_of);
   void store_rows(const Global& to, const WarpTile& tile,
                   const std::function<Scalar(Scalar)>& row_of, Here at = Here::current());
-
   /// Stores a value for each row (column) of `of`, a block's tile, to a matrix with as many rows
   /// and one column, or the reverse; leaves out those beyond its edge.
   ///   k.store(L.tile(tile.m, 1, row, 0), row_sum(p), p);
@@ -303,15 +305,13 @@ class Builder {
                              const MmaOptions& options, Here at = Here::current());
   [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Zero& c,
                              const MmaOptions& options, Here at = Here::current());
-  /// Stores a fragment to a tile of exactly its shape: stmatrix, wmma.store, vector or plain
-  /// stores.
+  /// Stores a fragment to a tile of its shape: stmatrix, wmma.store, vector or plain stores.
   void store(const Global& to, const Fragment& fragment, Here at = Here::current());
   void store(const Shared& to, const Fragment& fragment, Here at = Here::current());
   /// Rounds an accumulator to another type (f32 -> f16, bf16).
   Fragment convert(const Fragment& fragment, Type to, Here at = Here::current());
   /// An accumulator that a run-time loop changes; starts as zeros.
   FragmentVariable variable(const FragmentKind& kind, Here at = Here::current());
-
   /// The fragment's registers as scalars (.b32, .f32 or .f64), in the instruction's order.
   std::vector<Scalar> registers(const Fragment& fragment, Here at = Here::current());
 
@@ -357,10 +357,9 @@ class Builder {
 
   // ---- Elements: executed per thread.
 
-  /// One element of a matrix or tile, without bounds checks: where a tile exceeds its matrix, or an
-  /// index may be out of bounds, clamp or predicate it.
-  /// s8 and u8 are read as s32 and u32, as C promotes them; write() takes what a read gave, and
-  /// results of it after convert().
+  /// One element of a matrix or tile, without bounds checks: clamp or predicate what may be
+  /// outside. s8 and u8 are read as s32 and u32, as C promotes them; write() takes what a read
+  /// gave, and results of it after convert().
   ///   k.when(col < n, [&] { k.write(C, row, col, k.read(bias, 0, col)); });
   Scalar read(const Global& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
@@ -390,7 +389,6 @@ class Builder {
   std::pair<Scalar, Scalar> halves(const Scalar& word, Type to, Here at = Here::current());
   /// A fragment register of two 16-bit values.
   Scalar word(const Scalar& low, const Scalar& high, Here at = Here::current());
-
   /// `count` neighbours in a row, from (row, col) on, with accesses as wide as divisors of the
   /// address allow, up to 16 bytes: see multiple_of(). Of matrices with contiguous rows.
   ///   const std::vector<Scalar> x = k.read_vector(X, row, k.lane() * 8, 8);     // ld.v4.b32
@@ -402,7 +400,6 @@ class Builder {
                     std::span<const Scalar> values, Here at = Here::current());
   void write_vector(const Shared& to, const Scalar& row, const Scalar& col,
                     std::span<const Scalar> values, Here at = Here::current());
-
   /// Changes an element atomically; returns its old value. Elements of f16, bf16 (sm_90), f32 and
   /// f64 can be added; of 32 and 64-bit integers all is possible.
   Scalar atomic(AtomicOp op, const Global& to, const Scalar& row, const Scalar& col,
@@ -435,6 +432,10 @@ class Builder {
   ///   k.when(k.warp() < 4, [&] { k.arrive(2, 256); }, [&] { k.barrier(2, 256); });
   void barrier(int id, int threads, Here at = Here::current());
   void arrive(int id, int threads, Here at = Here::current());
+  /// Same by a number of type u32 that the GPU computes, the kernel then having all 16 barriers.
+  /// Nobody checks it, and products that are in flight go on: for warpgroups that take turns.
+  void barrier(const Scalar& id, int threads, Here at = Here::current());
+  void arrive(const Scalar& id, int threads, Here at = Here::current());
 
   // ---- Control flow. A body is described once.
 
@@ -471,7 +472,6 @@ class Builder {
                                   Here at = Here::current()) {
     return instruction(spelling, std::span(operands.begin(), operands.size()), at);
   }
-
   /// Statements of PTX for what no word covers. %0, %1, ... are the results, of the given types,
   /// and then the operands, as in CUDA's asm(). The text is parsed and verified for the target on
   /// this line; all lanes that reach it run it, and nothing moves across it.
@@ -493,6 +493,7 @@ class Builder {
                                   const std::vector<Scalar>& operands, Here at = Here::current());
 
  private:
+  friend struct detail::HandleParts;
   std::shared_ptr<detail::KernelState> state_;
 };
 

@@ -35,7 +35,7 @@ struct KernelOptions {
   int producers = 0;      // producer warps, which fill pipelines in Builder::roles()
   int min_blocks = 0;     // minimum blocks per SM (occupancy); 0: any
   int max_registers = 0;  // per thread; 0: as many as the block allows
-  int cluster = 1;  // CTAs that share copies and memory: Builder::multicast(), Shared::of_cta()
+  int cluster = 1;        // CTAs that share copies and memory: CopyOptions, Shared::of_cta()
   /// Of the tiles that the CTAs of a cluster compute, as block_tile() and each_tile() distribute
   /// them: so many are side by side, and cluster / cluster_columns one above the other. The ranks
   /// count down the first column, then the next.
@@ -44,10 +44,6 @@ struct KernelOptions {
   /// code is as if there were no such option.
   bool trace = false;
 };
-
-/// Which CTAs of a cluster need a tile: all, or those whose tiles of the result are in the same row
-/// or column of the cluster.
-enum class Among : std::uint8_t { cluster, row, column };
 
 /// A kernel's name, options and description; kernel() makes one, compile() runs the description for
 /// a target.

@@ -58,6 +58,8 @@ struct Tensor {
                 const std::source_location& at) const;
   Tensor matrix(const Scalar& index, const Scalar* stride, const std::source_location& at) const;
   Tensor of_cta(const Scalar& rank, const std::source_location& at) const;
+  Tensor row(const Scalar& i, const std::source_location& at) const;
+  Tensor in_elements_of(Type to, const std::source_location& at) const;
 };
 
 }  // namespace detail
@@ -124,6 +126,24 @@ class View {
       requires(!in_shared_memory) {
     return View(tensor_.matrix(index, &stride, at));
   }
+  /// Row `i` of a row-major matrix: a matrix of one row, whose length may be a value of the kernel.
+  /// For read(), read_vector() and read_if(), which check no bounds.
+  ///   const Global x = X.row(k.block_x());
+  View row(const Scalar& i, const std::source_location& at = std::source_location::current()) const
+      requires(!in_shared_memory) {
+    return View(tensor_.row(i, at));
+  }
+  /// The elements of a row() as larger ones, from the whole one on in which the first element is:
+  /// rows of f16 that begin anywhere, read in aligned words. The last one may reach beyond the row.
+  ///   const Global words = x.as(u32);
+  ///   const Scalar before = x.offset() % 2;            // elements of words[0] in front of the row
+  View as(Type to, const std::source_location& at = std::source_location::current()) const
+      requires(!in_shared_memory) {
+    return View(tensor_.in_elements_of(to, at));
+  }
+  /// Elements from the address that the launch passes, a multiple of 16 bytes, to the first
+  /// element: a u64, or a constant.
+  const Scalar& offset() const requires(!in_shared_memory) { return tensor_.base; }
   /// The same matrix in the shared memory of CTA number `rank` of this cluster (distributed shared
   /// memory: mapa, and ld, st and atom of .shared::cluster). A Builder::cluster_barrier() must
   /// precede the first access, so that the CTA has started and what it wrote is visible, and follow

@@ -27,6 +27,10 @@ using Here = std::source_location;
 
 // ---- Element by element.
 
+/// + and * as functions, for map(), map_rows() and map_cols(): `map_rows(o, shrink, times)`.
+inline Scalar plus(const ScalarOperand& x, const ScalarOperand& y) { return x + y; }
+inline Scalar times(const ScalarOperand& x, const ScalarOperand& y) { return x * y; }
+
 /// f(x, place) of each element; `place` is the row and column in the block's tile.
 WarpTile map(const WarpTile& tile, const std::function<Scalar(Scalar, ElementPlace)>& f,
              Here at = Here::current());
@@ -99,6 +103,11 @@ WarpTile reduce_scatter(const WarpTile& tile, Here at = Here::current());
 /// fragments only. The others get a copy of the last block:
 ///   k.when(k.cluster_rank() < 2, [&] { k.store(c.tile(m, n / 2, 0, k.cluster_rank()), sum); });
 WarpTile reduce_scatter(const WarpTile& tile, int ctas, Here at = Here::current());
+/// As many of a cluster's `ctas` CTAs as can get equal parts of a tile that is `across` fragments
+/// wide in each warp (WarpTile::across()): 6 of 8 CTAs for 12 fragments, 1 for 0.
+///   const int parts = scatter_parts(k.cluster_size(), sum.across());
+///   const WarpTile part = reduce_scatter(sum, parts);
+int scatter_parts(int ctas, int across);
 
 // ---- As operands of the next MMA.
 

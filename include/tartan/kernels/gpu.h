@@ -19,12 +19,15 @@ namespace tartan::TARTAN_ABI {
 
 class Device;
 
-namespace detail {
+namespace isa {
 struct GpuRow;
-struct GpuAccess;
-}  // namespace detail
+}
 
 namespace kernels {
+
+namespace detail {
+struct GpuAccess;
+}
 
 /// A row of the table of GPUs, and what kernels are compiled for.
 class Gpu {
@@ -57,10 +60,10 @@ class Gpu {
 
  private:
   friend struct detail::GpuAccess;
-  Gpu(const Target& target, const detail::GpuRow* row);
+  Gpu(const Target& target, const isa::GpuRow* row);
 
   Target target_;
-  const detail::GpuRow* row_;
+  const isa::GpuRow* row_;
   int multiprocessors_;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/isa/advice.h - what is good or bad on which target, though legal or illegal elsewhere:
-// facts that the table of instructions does not have, each with its reason. Not installed.
+// tartan/isa/advice.h - what is good or bad on which target, though legal or illegal elsewhere:
+// facts that the table of instructions does not have, each with its reason. What is legal,
+// tartan/isa/feature.h says.
 //
-//   if (!advised(Advice::multicast, target.arch)) refuse(advice(Advice::multicast).reason);
+//   using isa::Advice;
+//   if (!advised(Advice::multicast, target.arch)) std::cout << advice(Advice::multicast).reason;
 #pragma once
 
 #include <algorithm>
@@ -12,8 +14,9 @@
 
 #include "tartan/isa/target.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::isa {
 
+/// What may be advised on a target.
 enum class Advice : std::uint8_t {
   multicast,          // TMA to all CTAs of a cluster
   register_moves,     // producers give registers to consumers
@@ -22,9 +25,10 @@ enum class Advice : std::uint8_t {
   fp8_by_wgmma_only,  // mma.sync converts fp8 to f16
 };
 
+/// A row of the table of advice: the targets where it holds, and why not on others.
 struct AdviceRow {
   Advice advice;
-  Since where;  // of architectures; the version says nothing
+  Since where;  // architectures; its PTX version does not matter here
   std::string_view reason;
 };
 
@@ -43,13 +47,15 @@ inline constexpr AdviceRow advices[] = {
 };
 // clang-format on
 
+/// The row of a piece of advice.
 constexpr const AdviceRow& advice(Advice which) {
   return *std::ranges::find(advices, which, &AdviceRow::advice);
 }
+/// Whether it holds on an architecture.
 constexpr bool advised(Advice which, Arch arch) { return advice(which).where.has(arch); }
 
 static_assert(std::ranges::all_of(advices, [](const AdviceRow& row) {
   return &row == advices + static_cast<std::size_t>(row.advice) && !row.reason.empty();
 }));
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::isa

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/isa/gpus.h - the table of GPUs: the names of products, their architectures and rates.
-// Not installed.
+// tartan/isa/gpus.h - the table of GPUs: the names of products, their architectures and rates, for
+// those who estimate how long a kernel takes.
+//
+//   const isa::GpuRow* gpu = isa::gpu_named("NVIDIA H100 PCIe");
+//   const double seconds = bytes / (gpu->memory * gpu->clock * 1e9);
 #pragma once
 
 #include <span>
@@ -9,7 +12,7 @@
 
 #include "tartan/isa/target.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::isa {
 
 /// A GPU. Rates are per cycle of its multiprocessors.
 struct GpuRow {
@@ -23,11 +26,14 @@ struct GpuRow {
   double cache, memory;  // bytes of the whole GPU
   double latency;        // cycles of a load from memory
 
+  /// Bytes per cycle that each multiprocessor has of the memory.
   double memory_of_each() const { return memory / multiprocessors; }
 };
+
 /// The usual GPU of an architecture, its first row; of unknown ones the nearest older one's. Null
 /// before sm_80.
 const GpuRow* find_gpu(Arch arch);
+/// All of them.
 std::span<const GpuRow> gpus();
 /// The rows all of whose words are in a name, without those that others name more closely: of "H100
 /// PCIe" only that one.
@@ -39,4 +45,4 @@ bool runs(const GpuRow& row, Arch code);
 /// What is compiled for it alone: with suffix a if its architecture has one.
 Arch own_arch(const GpuRow& row);
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::isa

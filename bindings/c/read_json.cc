@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/support/option.h"
+#include "bindings/c/read_json.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "compiler/support/json_text.h"
 #include "compiler/support/nearest.h"
 
-namespace tartan::TARTAN_ABI::detail {
+namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using nlohmann::json;
@@ -99,4 +99,4 @@ Result<std::vector<std::string>> read_json(std::span<const Option> options, std:
   return given;
 }
 
-}  // namespace tartan::TARTAN_ABI::detail
+}  // namespace tartan::TARTAN_ABI::builtins
