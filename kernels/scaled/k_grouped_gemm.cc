@@ -157,20 +157,9 @@ class Products {
     return out;
   }
 
-  // sum += product * factors
   void promote(Accumulator& sum, const WarpTile& product, const std::vector<Scalar>& factors) {
-    const WarpTile old = sum;
-    std::vector<std::vector<Scalar>> added;
-    for (const Fragment& each : product.fragments()) added.push_back(k_.elements(each));
-    std::vector<Fragment> out;
-    for (std::size_t x = 0; x < added.size(); ++x) {
-      const Fragment& of = old.fragments()[x];
-      std::vector<Scalar> elements = k_.elements(of);
-      for (std::size_t e = 0; e < elements.size(); ++e)
-        elements[e] = fma(added[x][e], factors[4 * x + e], elements[e]);
-      out.push_back(k_.pack(of.kind(), elements));
-    }
-    sum = WarpTile(std::move(out), old.across(), old.place());
+    detail::promote(k_, sum, product,
+                    [&](std::size_t i, std::size_t e) { return factors[4 * i + e]; });
   }
 
   // The last product of a stage is promoted in the next one, or at the end; before the first stage
@@ -210,11 +199,11 @@ class Products {
   }
 
   // With several products in a stage, the promotion comes after the wait for the next stage, where
-  // the other warpgroup's products hide it: nothing moves across an instruction of the user's own.
+  // the other warpgroup's products hide it.
   std::vector<Scalar> kept(const std::deque<ScalarVariable>& factors) {
     std::vector<Scalar> out = values_of(factors);
     if (parts_ > 1)
-      for (Scalar& x : out) x = k_.ptx("mov.b32 %0, %1;", {f32}, {x})[0];
+      for (Scalar& x : out) x = detail::kept_here(k_, x);
     return out;
   }
 

@@ -332,26 +332,15 @@ class Products {
     return out;
   }
 
-  // sum += product * scales
   void promote(const Part& part) {
-    const WarpTile old = *part.sum;
-    std::vector<std::vector<Scalar>> added;
-    for (const Fragment& each : part.product.fragments()) added.push_back(k_.elements(each));
-    std::vector<Fragment> out;
-    for (int y = 0; y < old.down(); ++y)
-      for (int x = 0; x < old.across(); ++x) {
-        const auto& of = added[static_cast<std::size_t>(y * old.across() + x)];
-        std::vector<Scalar> elements = k_.elements(old.fragment(y, x));
-        for (std::size_t e = 0; e < elements.size(); ++e) {
-          const std::size_t line = static_cast<std::size_t>(2 * y) + e / 2;
-          const Scalar scale = blocks() == 2 ? select(part.former > 8 * x, part.scales[0][line],
-                                                      part.scales[1][line])
-                                             : part.scales[0][line];
-          elements[e] = fma(of[e], scale, elements[e]);
-        }
-        out.push_back(k_.pack(old.fragment(y, x).kind(), elements));
-      }
-    *part.sum = WarpTile(std::move(out), old.across(), old.place());
+    const auto across = static_cast<std::size_t>(part.product.across());
+    detail::promote(k_, *part.sum, part.product, [&](std::size_t i, std::size_t e) {
+      const std::size_t line = 2 * (i / across) + e / 2;
+      const Scalar& first = part.scales[0][line];
+      return blocks() == 2 ? select(part.former > 8 * static_cast<int>(i % across), first,
+                                    part.scales[1][line])
+                           : first;
+    });
   }
 
   // The last product of a stage, to be promoted in the next one, where addresses are computed
@@ -376,8 +365,8 @@ class Products {
       Part out{.product = product_, .scales = {}, .former = former_, .sum = &sum_};
       out.scales.resize(of_.blocks());
       for (std::size_t i = 0; i < scales_.size(); ++i)
-        out.scales[i / rows_].push_back(
-            of_.parts() > 1 ? of_.k_.ptx("mov.b32 %0, %1;", {f32}, {scales_[i]})[0] : scales_[i]);
+        out.scales[i / rows_].push_back(of_.parts() > 1 ? detail::kept_here(of_.k_, scales_[i])
+                                                        : Scalar(scales_[i]));
       return out;
     }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "kernels/gemm/gemm_tiles.h"
+#include "tartan/dsl/math.h"
 
 namespace tartan::TARTAN_ABI::kernels::detail {
 
@@ -17,6 +18,24 @@ Tile scaled_part(const Tile& tile, int parts_n) {
   out.k = scale_block;
   return out;
 }
+
+void promote(Builder& k, Accumulator& sum, const WarpTile& product,
+             const std::function<Scalar(std::size_t i, std::size_t e)>& scale) {
+  const WarpTile old = sum;
+  std::vector<std::vector<Scalar>> added;
+  for (const Fragment& each : product.fragments()) added.push_back(k.elements(each));
+  std::vector<Fragment> out;
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    const Fragment& of = old.fragments()[i];
+    std::vector<Scalar> elements = k.elements(of);
+    for (std::size_t e = 0; e < elements.size(); ++e)
+      elements[e] = fma(added[i][e], scale(i, e), elements[e]);
+    out.push_back(k.pack(of.kind(), elements));
+  }
+  sum = WarpTile(std::move(out), old.across(), old.place());
+}
+
+Scalar kept_here(Builder& k, const Scalar& x) { return k.ptx("mov.b32 %0, %1;", {f32}, {x})[0]; }
 
 WarpTile joined_parts(const std::deque<Accumulator>& sums, const Tile& tile, int part_m,
                       int parts_n) {

@@ -3,7 +3,9 @@
 // installed.
 #pragma once
 
+#include <cstddef>
 #include <deque>
+#include <functional>
 
 #include "tartan/kernels/scaled_gemm.h"
 
@@ -22,6 +24,13 @@ bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multipl
 
 /// Whether the options go together; reports all that do not.
 bool is_scaled_gemm(Builder& k, const ScaledGemm& options);
+
+/// sum += product * scale, of each element: scale(i, e) is that of element `e` of fragment `i`.
+void promote(Builder& k, Accumulator& sum, const WarpTile& product,
+             const std::function<Scalar(std::size_t i, std::size_t e)>& scale);
+/// A number that stays where it is read: nothing moves across an instruction of the user's own, so
+/// that a promotion comes after the wait in front of it.
+Scalar kept_here(Builder& k, const Scalar& x);
 
 /// All parts of a tile, to be staged in as few batches as there is room for.
 WarpTile joined_parts(const std::deque<Accumulator>& sums, const Tile& tile, int part_m,
