@@ -7,6 +7,7 @@
 
 #include "kernels/common/keys.h"
 #include "kernels/decode/decode_shape.h"
+#include "kernels/decode/key_pages.h"
 #include "kernels/decode/split_keys.h"
 #include "tartan/dsl/math.h"
 
@@ -19,7 +20,11 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 class Decoding {
  public:
   Decoding(Builder& k, const Decode& options)
-      : k_(k), with_(options), shape_(decode_shape(options, k.target())), keys_(k) {}
+      : k_(k),
+        with_(options),
+        shape_(decode_shape(options, k.target())),
+        keys_(k),
+        pages_{k, {}, options.page, options.keys_per_step} {}
 
   void describe() {
     declare();
@@ -49,34 +54,29 @@ class Decoding {
     }
     keys_.ticket = k_.shared("sTicket", u32, row_major(1, 1));
     keys_.find_share();
-    // Producers run what steers the pipelines, but not what only consumers' values decide.
-    const Scalar consumes = k_.thread() < shape_.threads();
-    consumers_ = [=, this](const std::function<void()>& body) { k_.when(consumes, body); };
     k_.roles([&] { keys_.each_part([&](const Part& part) { fold(part); }); });
   }
 
  private:
   void declare() {
     const int d = with_.head_dim;
-    batch_ = k_.param("batch", s32), kv_heads_ = k_.param("kv_heads", s32);
-    most_pages_ = k_.param("most_pages", s32);
+    const Scalar batch = k_.param("batch", s32);
+    kv_heads_ = k_.param("kv_heads", s32);
+    const Scalar most_pages = k_.param("most_pages", s32);
+    keys_.rows = with_.rows(), keys_.cols = d, keys_.batch = batch, keys_.heads = kv_heads_;
     scale_ = k_.param("scale", f32) * k_.constant(f32, std::numbers::log2e);  // for exp2
-    const Scalar rows = batch_ * with_.queries * kv_heads_ * with_.group;
+    const Scalar rows = batch * with_.queries * kv_heads_ * with_.group;
     Q_ = k_.global("Q", with_.type, row_major(rows, d));
     K_ = k_.global("K", with_.type, row_major(with_.page, d));
     V_ = k_.global("V", with_.type, row_major(with_.page, d));
-    table_ = k_.global("table", s32, row_major(batch_, most_pages_));
-    keys_.lengths = k_.global("lengths", s32, row_major(1, batch_));
+    pages_.table = k_.global("table", s32, row_major(batch, most_pages));
+    keys_.lengths = k_.global("lengths", s32, row_major(1, batch));
     O_ = k_.global("O", with_.type, row_major(rows, d));
-    keys_.P = k_.global("P", f32, row_major(with_.rows(), d));
-    keys_.L = k_.global("L", f32, row_major(with_.rows(), 2));
-    keys_.counters = k_.global("counters", u32, row_major(batch_, kv_heads_));
+    keys_.declare_parts();
     masked_ = k_.constant(f32, -infinity), zero_ = k_.constant(f32, 0);
     keys_.worker = k_.convert(k_.block_x(), s32), keys_.workers = k_.convert(k_.blocks_x(), s32);
-    keys_.rows = with_.rows(), keys_.cols = d;
     keys_.keys_per_step = with_.keys_per_step, keys_.threads = shape_.threads();
-    keys_.whole_steps = with_.whole_steps;
-    keys_.batch = batch_, keys_.heads = kv_heads_, keys_.scale = scale_;
+    keys_.whole_steps = with_.whole_steps, keys_.scale = scale_;
   }
 
   // Rows of Q and O that row `i` of the tile is; -1: none.
@@ -90,37 +90,18 @@ class Decoding {
 
   using Part = SplitKeys::Part;
 
-  int pages_of_step() const { return std::max(1, with_.keys_per_step / with_.page); }
-
-  // Where page `i` of a step is, in matrices of K. Beyond the sequence it is the last page's.
-  Scalar matrix_of(const Part& part, const Scalar& step, int i) const {
-    const Scalar last = maximum(ceil_div(part.length, with_.page) - 1, 0);
-    const Scalar at = minimum(step * with_.keys_per_step / with_.page + i, last);
-    const Scalar page = k_.read_if(part.length > 0, table_, part.sequence, at);
-    return page * kv_heads_ + part.head;
-  }
-
-  // Copies a step, whose pages are known, and reads which those of the next one are.
-  void fill(const Part& part, std::vector<ScalarVariable>& pages, const Scalar& t,
-            const Scalar& stage) {
-    const int d = with_.head_dim, n = with_.keys_per_step, page = with_.page;
-    const Scalar step = part.first + k_.convert(t, s32);
-    const int rows = std::min(n, page);
-    const Scalar inside = n < page ? step % (page / n) : Scalar(0);
-    for (int i = 0; i < pages_of_step(); ++i) {
-      const Scalar number = pages[i];
-      k_.copy(K_.matrix(number).transposed().tile(d, rows, 0, inside),
+  void fill(PageWalk& pages, const Scalar& t, const Scalar& stage) {
+    const int d = with_.head_dim, rows = pages_.keys();
+    pages.copy_step(t, [&](int i, const Scalar& matrix, const Scalar& tile) {
+      k_.copy(K_.matrix(matrix).transposed().tile(d, rows, 0, tile),
               sK_[stage].tile(d, rows, 0, i));
-      k_.copy(V_.matrix(number).tile(rows, d, inside, 0), sV_[stage].tile(rows, d, i, 0));
-    }
-    for (int i = 0; i < pages_of_step(); ++i) pages[i] = matrix_of(part, step + 1, i);
+      k_.copy(V_.matrix(matrix).tile(rows, d, tile, 0), sV_[stage].tile(rows, d, i, 0));
+    });
   }
 
   void fold(const Part& part) {
     const int d = with_.head_dim, n = with_.keys_per_step, keys = shape_.keys;
-    std::vector<ScalarVariable> pages;
-    for (int i = 0; i < pages_of_step(); ++i)
-      pages.push_back(k_.variable(matrix_of(part, part.first, i)));
+    PageWalk pages(pages_, part, [&](const Scalar& page) { return page * kv_heads_ + part.head; });
     k_.barrier();
     k_.copy_rows(
         Q_, [&](Scalar i) { return row_of(i, part.sequence, part.head); }, sQ_[0]);
@@ -161,9 +142,8 @@ class Decoding {
       top = now;
     };
     k_.pipeline(
-        with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(part, pages, t, stage); },
-        use);
-    consumers_([&] {
+        with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(pages, t, stage); }, use);
+    keys_.consumers([&] {
       if (shape_.groups > 1) join(part, top, sum, o);
       else write(part, top, sum, o);
     });
@@ -290,12 +270,12 @@ class Decoding {
   }
 
   Builder& k_;
-  std::function<void(const std::function<void()>&)> consumers_;
   const Decode with_;
   const DecodeShape shape_;
   SplitKeys keys_;
-  Scalar batch_, kv_heads_, most_pages_, scale_, masked_, zero_;
-  Global Q_, K_, V_, table_, O_;
+  KeyPages pages_;
+  Scalar kv_heads_, scale_, masked_, zero_;
+  Global Q_, K_, V_, O_;
   TiledMma mma_qk_, mma_pv_;
   Ring sQ_, sK_, sV_;
   Shared sO_, sTop_, sSum_;

@@ -13,6 +13,7 @@
 #include "kernels/attention/attention_tiles.h"
 #include "kernels/common/integers.h"
 #include "kernels/common/keys.h"
+#include "kernels/decode/key_pages.h"
 #include "kernels/decode/split_keys.h"
 #include "tartan/dsl/math.h"
 #include "tartan/isa/feature.h"
@@ -65,7 +66,11 @@ bool is_possible(Builder& k, const MlaDecode& options) {
 class MlaDecoding {
  public:
   MlaDecoding(Builder& k, const MlaDecode& options)
-      : k_(k), with_(options), keys_(options.keys_per_step), split_(k) {}
+      : k_(k),
+        with_(options),
+        keys_(options.keys_per_step),
+        split_(k),
+        pages_{k, {}, options.page, options.keys_per_step} {}
 
   void describe() {
     declare();
@@ -86,9 +91,6 @@ class MlaDecoding {
     sSum_ = k_.shared("sSum", f32, row_major(1, tile_rows));
     split_.ticket = k_.shared("sTicket", u32, row_major(1, 1));
     split_.find_share();
-    // Producers run what steers the pipelines, but not what only consumers' values decide.
-    const Scalar consumes = k_.thread() < threads;
-    consumers_ = [=, this](const std::function<void()>& body) { k_.when(consumes, body); };
     k_.roles([&] { split_.each_part([&](const Part& part) { fold(part); }); });
   }
 
@@ -97,25 +99,23 @@ class MlaDecoding {
 
   void declare() {
     const Scalar batch = k_.param("batch", s32);
-    most_pages_ = k_.param("most_pages", s32);
+    const Scalar most_pages = k_.param("most_pages", s32);
+    const int tiles = with_.row_tiles();
+    split_.rows = std::min(with_.rows(), tile_rows), split_.cols = latent;
+    split_.batch = batch, split_.heads = 1, split_.tiles = tiles;
     scale_ = k_.param("scale", f32) * k_.constant(f32, std::numbers::log2e);  // for exp2
     const Scalar rows = batch * with_.rows();
-    const int of_part = std::min(with_.rows(), tile_rows), tiles = with_.row_tiles();
     Q_ = k_.global("Q", with_.type, row_major(rows, MlaDecode::key));
     KV_ = k_.global("KV", with_.type, row_major(with_.page, MlaDecode::key));
-    table_ = k_.global("table", s32, row_major(batch, most_pages_));
+    pages_.table = k_.global("table", s32, row_major(batch, most_pages));
     split_.lengths = k_.global("lengths", s32, row_major(1, batch));
     O_ = k_.global("O", with_.type, row_major(with_.rows(), latent));
-    split_.P = k_.global("P", f32, row_major(of_part, latent));
-    split_.L = k_.global("L", f32, row_major(of_part, 2));
-    split_.counters = k_.global("counters", u32, row_major(batch, tiles));
+    split_.declare_parts();
     masked_ = k_.constant(f32, -infinity), zero_ = k_.constant(f32, 0), one_ = k_.constant(f32, 1);
     const Scalar block = k_.convert(k_.block_x(), s32);
-    split_.rows = of_part, split_.cols = latent;
-    split_.keys_per_step = keys_, split_.threads = threads;
-    split_.batch = batch, split_.heads = 1, split_.scale = scale_;
+    split_.keys_per_step = keys_, split_.threads = threads, split_.scale = scale_;
     split_.workers = k_.convert(k_.blocks_x(), s32) / tiles, split_.worker = block / tiles;
-    split_.vectors = 8, split_.tiles = tiles, split_.tile = tiles == 1 ? Scalar(0) : block % tiles;
+    split_.vectors = 8, split_.tile = tiles == 1 ? Scalar(0) : block % tiles;
     split_.whole_steps = with_.whole_steps;
   }
 
@@ -128,33 +128,17 @@ class MlaDecoding {
     return select(row < with_.rows(), part.sequence * with_.rows() + row, -1);
   }
 
-  int pages_of_step() const { return std::max(1, keys_ / with_.page); }
-
-  // Where page `i` of a step is. Beyond the sequence it is the last page.
-  Scalar page_of(const Part& part, const Scalar& step, int i) const {
-    const Scalar last = maximum(ceil_div(part.length, with_.page) - 1, 0);
-    const Scalar at = minimum(step * keys_ / with_.page + i, last);
-    return k_.read_if(part.length > 0, table_, part.sequence, at);
-  }
-
-  // Copies a step, whose pages are known, and reads which those of the next one are.
-  void fill(const Part& part, std::vector<ScalarVariable>& pages, const Scalar& t,
-            const Scalar& stage) {
-    const Scalar step = part.first + k_.convert(t, s32);
-    const int rows = std::min(keys_, with_.page);
-    const Scalar inside = keys_ < with_.page ? step % (with_.page / keys_) : Scalar(0);
-    for (int i = 0; i < pages_of_step(); ++i) {
-      const Global page = KV_.matrix(pages[i]).transposed();
-      k_.copy(page.tile(latent, rows, 0, inside), sKV_[stage].tile(latent, rows, 0, i));
-      k_.copy(page.tile(rope, rows, latent / rope, inside), sK_rope_[stage].tile(rope, rows, 0, i));
-    }
-    for (int i = 0; i < pages_of_step(); ++i) pages[i] = page_of(part, step + 1, i);
+  void fill(PageWalk& pages, const Scalar& t, const Scalar& stage) {
+    const int rows = pages_.keys();
+    pages.copy_step(t, [&](int i, const Scalar& matrix, const Scalar& tile) {
+      const Global page = KV_.matrix(matrix).transposed();
+      k_.copy(page.tile(latent, rows, 0, tile), sKV_[stage].tile(latent, rows, 0, i));
+      k_.copy(page.tile(rope, rows, latent / rope, tile), sK_rope_[stage].tile(rope, rows, 0, i));
+    });
   }
 
   void fold(const Part& part) {
-    std::vector<ScalarVariable> pages;
-    for (int i = 0; i < pages_of_step(); ++i)
-      pages.push_back(k_.variable(page_of(part, part.first, i)));
+    PageWalk pages(pages_, part, [](const Scalar& page) { return page; });
     k_.barrier();
     load_queries(part);
     k_.barrier();
@@ -188,9 +172,8 @@ class MlaDecoding {
           });
     };
     k_.pipeline(
-        with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(part, pages, t, stage); },
-        use);
-    consumers_([&] {
+        with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(pages, t, stage); }, use);
+    split_.consumers([&] {
       k_.when(scores, [&] {
         write_rows(sTop_, 0, o, top);
         write_rows(sSum_, 0, o, sum);
@@ -334,12 +317,12 @@ class MlaDecoding {
   }
 
   Builder& k_;
-  std::function<void(const std::function<void()>&)> consumers_;
   const MlaDecode with_;
   const int keys_;  // of a step
   SplitKeys split_;
-  Scalar most_pages_, scale_, masked_, zero_, one_;
-  Global Q_, KV_, table_, O_;
+  KeyPages pages_;
+  Scalar scale_, masked_, zero_, one_;
+  Global Q_, KV_, O_;
   TiledMma mma_latent_, mma_rope_, mma_values_;
   Ring sQ_, sQ_rope_, sKV_, sK_rope_, sWeights_;
   Shared sShrink_, sTop_, sSum_;

@@ -31,6 +31,11 @@ Scalar SplitKeys::units_of(const Scalar& length) const {
   return maximum(ceil_div(length, keys_per_step), 1);
 }
 
+void SplitKeys::declare_parts() {
+  P = k.global("P", f32, row_major(rows, cols)), L = k.global("L", f32, row_major(rows, 2));
+  counters = k.global("counters", u32, row_major(batch, tiles > 1 ? Scalar(tiles) : heads));
+}
+
 // This block's share of all units, and the sequence, head and step in which it begins. Units are
 // numbered by sequence, then head, then step; where blocks have whole heads, from the first one of
 // the block. Each lane counts those of some sequences.
@@ -90,11 +95,13 @@ void SplitKeys::find_share() {
     so_far += shuffle(sum, 31);
   });
   first_sequence_ = sequence, first_before_ = before, first_head_ = 0;
-  if (whole_steps == 0) return;
-  share_ = {select(whole, 0, share_.begin), select(whole, before, share_.end)};
-  first_sequence_ = select(whole, first_whole / heads, sequence);
-  first_before_ = select(whole, 0, before);
-  first_head_ = select(whole, first_whole % heads, 0);
+  if (whole_steps > 0) {
+    share_ = {select(whole, 0, share_.begin), select(whole, before, share_.end)};
+    first_sequence_ = select(whole, first_whole / heads, sequence);
+    first_before_ = select(whole, 0, before);
+    first_head_ = select(whole, first_whole % heads, 0);
+  }
+  consumes_ = k.thread() < threads;
 }
 
 void SplitKeys::each_part(const std::function<void(const Part&)>& body) const {

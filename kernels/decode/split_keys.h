@@ -48,8 +48,14 @@ class SplitKeys {
   int whole_steps = 0;
   Scalar tile = 0;  // this CTA's
 
+  /// Declares P, L and counters: `rows` x `cols`, `rows` x 2, and one for each head or tile of a
+  /// sequence of the `batch`.
+  void declare_parts();
   /// Finds this CTA's share.
   void find_share();
+  /// Describes `body`, which consumers execute: producers run what steers the pipelines, but not
+  /// what only consumers' values decide.
+  void consumers(const std::function<void()>& body) const { k.when(consumes_, body); }
   /// Describes `body`, which runs for each part of the share.
   void each_part(const std::function<void(const Part&)>& body) const;
   /// Where this CTA's part goes, and the maxima and sums of its rows: rows x cols and rows x 2.
@@ -71,7 +77,7 @@ class SplitKeys {
   void add_parts(const Part& part, const Scalar& begin, const Scalar& end,
                  const Writer& write) const;
 
-  Scalar all_, first_sequence_, first_before_, first_head_;
+  Scalar all_, first_sequence_, first_before_, first_head_, consumes_;
   StreamShare share_;
 };
 
