@@ -10,7 +10,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "kernels/registry/product_options.h"
+#include "kernels/common/options.h"
+#include "kernels/registry/given.h"
 #include "library/tune_search.h"
 #include "tools/built_in.h"
 #include "tools/commands.h"
@@ -27,14 +28,23 @@ struct TuneWords {
   std::string kernel, budget = "2s", file, device = "cuda";
   int candidates = kernels::TuneBudget{}.candidates;
   bool json = false;
-  builtins::ProductWords product;
-  builtins::KernelRegistry registry;  // for the options of `product`
+  builtins::KernelRegistry registry;
+  std::vector<std::string> given;  // of its options
 };
 
-// What describes a product, and the workspace; not the configuration.
-constexpr const char* product_options[] = {
-    "m", "n",       "k",       "type",    "a",        "b",        "accumulator",
-    "c", "a-major", "b-major", "promote", "epilogue", "workspace"};
+// What describes a product of constant sizes, and the workspace; not the configuration.
+std::vector<std::string_view> product_options() {
+  std::vector<std::string_view> out{"workspace"};
+  Gemm product;
+  kernels::detail::each_member<true>(
+      [&](const auto& row, const auto&) {
+        if (row.chosen == kernels::detail::Chosen::never && !row.word.starts_with("multiple") &&
+            row.word != "bit-op" && row.word != "batched")
+          out.push_back(row.word);
+      },
+      product);
+  return out;
+}
 
 // "2s", "500ms" or "2": seconds.
 std::optional<double> read_seconds(const std::string& word) {
@@ -102,12 +112,14 @@ int tune(const TuneWords& words) {
     return usage_error(
         fmt::format("--budget {}: expected a time above 0, such as 2s or 500ms", words.budget),
         words.json);
-  if (words.candidates < 1 || words.product.workspace < 0)
+  const int workspace = words.registry.value<int>("workspace");
+  if (words.candidates < 1 || workspace < 0)
     return usage_error(fmt::format("--candidates {} --workspace {}: expected at least 1 candidate, "
                                    "and at least 0 bytes",
-                                   words.candidates, words.product.workspace),
+                                   words.candidates, workspace),
                        words.json);
-  const auto product = builtins::read_gemm(words.product);
+  const auto product =
+      builtins::read_gemm(words.registry, {kernels::Gpu(Target::of({80, 0})), words.given});
   if (!product) return fail(exit_usage, product.diags(), words.json);
   const auto device = Device::open(words.device);
   if (!device) return fail(exit_usage, device.diags(), words.json);
@@ -116,7 +128,7 @@ int tune(const TuneWords& words) {
   if (const auto kept = keeps ? kernels::Tuning().merge_into(words.file) : Status(Done{}); !kept)
     return fail(exit_usage, kept.diags(), words.json);
   kernels::TuneBudget budget{.seconds = *seconds, .candidates = words.candidates};
-  budget.workspace = words.product.workspace;
+  budget.workspace = workspace;
   const auto found = kernels::tune(*device, *product, budget);
   if (!found) return fail(device->emulated() ? exit_usage : exit_failed, found.diags(), words.json);
   if (!words.file.empty()) {
@@ -155,12 +167,9 @@ void add_tune(CLI::App& app, int& exit_code) {
       "--tuning` and kernels::Tuning read it");
   command->add_option("--device", words->device, "cuda or cuda:N")->capture_default_str();
   command->add_flag("--json", words->json, "Print one JSON object");
-  const std::size_t before = words->registry.options().size();
-  builtins::add_product_options(words->registry, words->product);
-  for (const builtins::Option& each : words->registry.options().subspan(before))
-    if (std::find(std::begin(product_options), std::end(product_options), each.name) !=
-        std::end(product_options))
-      add_option(*command, each);
+  const auto options = product_options();
+  for (const builtins::Option& each : words->registry.options())
+    if (std::ranges::find(options, each.name) != options.end()) add_option(*command, each);
   for (const char* size : {"--m", "--n", "--k"}) {
     CLI::Option* const option = command->get_option(size);
     option->required();
@@ -168,7 +177,11 @@ void add_tune(CLI::App& app, int& exit_code) {
   }
   command->footer(
       "Exit codes: 0 found, 1 results differ or no configuration runs, 2 usage, I/O or no GPU");
-  command->callback([=, &exit_code] { exit_code = tune(*words); });
+  command->callback([=, &exit_code] {
+    for (const std::string_view option : options)
+      if (command->count(fmt::format("--{}", option))) words->given.emplace_back(option);
+    exit_code = tune(*words);
+  });
 }
 
 }  // namespace tartan::tools

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "bench/gpu/words.h"
+#include "kernels/common/options.h"
 
 namespace gpu {
 
@@ -13,45 +15,39 @@ using namespace tartan;
 
 namespace {
 
-// A named part of a configuration. A new option of the kernel needs a new row.
-struct Option {
+// A part of a configuration that is no option of the kernel, or none by that name.
+struct Part {
   std::string_view name;
   void (*set)(Config& config, int value);  // 0: a name without a number
   std::string_view help;
 };
 
-constexpr Option options[] = {
-    {"producers", [](Config& c, int value) { c.gemm.producers = value; },
-     "=N warps that copy for the others"},
+constexpr Part parts[] = {
     {"persistent", [](Config& c, int value) { c.gemm.persistent = true, c.blocks = value; },
-     "[=N] blocks that compute tile after tile; one a multiprocessor"},
-    {"splits", [](Config& c, int value) { c.gemm.splits = value; },
-     "=N parts of k, added up by a second launch"},
-    {"stream", [](Config& c, int value) { c.gemm.stream_blocks = value; },
-     "=N blocks that share all steps (stream-K), added up by a second launch"},
+     "[=N] CTAs that compute tile after tile; one a multiprocessor"},
     {"warps_k", [](Config& c, int value) { c.gemm.tile.warps_k = value; },
      "=N times as many warps, which divide the k of a tile"},
-    {"products", [](Config& c, int value) { c.gemm.tile.products = value; },
-     "=N warpgroups that compute tiles in turn; with :persistent"},
-    {"promote", [](Config& c, int value) { c.gemm.promote = value; },
-     "=N steps after which sums are added to others in full f32"},
-    {"cluster", [](Config& c, int value) { c.gemm.cluster = value; },
-     "=N blocks that read B once for all of them"},
-    {"cluster_columns", [](Config& c, int value) { c.gemm.cluster_columns = value; },
-     "=N columns of such blocks, whose rows read A once"},
-    {"cluster_splits", [](Config& c, int value) { c.gemm.cluster_splits = value; },
-     "=N blocks of a cluster that divide k and add up their sums"},
-    {"swap", [](Config& c, int) { c.gemm.swap = true; },
-     " computes the transpose of C: the tile is one of n rows, m columns"},
-    {"direct", [](Config& c, int) { c.gemm.direct = true; },
-     " few rows: reads B without shared memory; stages are accesses of a lane at a time"},
-    {"group", [](Config& c, int value) { c.gemm.group = value; },
-     "=N rows of tiles that are walked together"},
     {"sparse", [](Config& c, int) { c.sparse = true; }, " A is compressed; with --sparse"},
     {"alone", [](Config& c, int) { c.alone = true; },
      " launches begin when the one in front has ended, not beside its end"},
     {"dynamic", [](Config& c, int) { c.dynamic = true; }, " sizes are parameters of the kernel"},
 };
+
+// Calls visit(name, member, ...) with the numbers and flags of a configuration that have a name.
+template <typename Visit, typename... Gemms>
+void each_option(const Visit& visit, Gemms&... gemms) {
+  kernels::detail::each_member(
+      [&](const auto& row, auto& member, const auto&... others) {
+        using Value = std::decay_t<decltype(member)>;
+        if constexpr (std::is_same_v<Value, int> || std::is_same_v<Value, bool>)
+          if (row.chosen != kernels::detail::Chosen::never || row.word == "promote") {
+            std::string name(row.word == "stream-blocks" ? "stream" : row.word);
+            std::ranges::replace(name, '-', '_');
+            visit(name, row.help, member, others...);
+          }
+      },
+      gemms...);
+}
 
 // "128x256x64" into so many positive numbers.
 bool read_numbers(std::string_view word, std::initializer_list<int*> out) {
@@ -65,9 +61,19 @@ bool read_numbers(std::string_view word, std::initializer_list<int*> out) {
 
 bool read_option(std::string_view word, Config& config) {
   const auto named = read_named(word);
-  for (const Option& option : options)
-    if (named && option.name == named->name) return option.set(config, named->value), true;
-  return false;
+  if (!named) return false;
+  for (const Part& part : parts)
+    if (part.name == named->name) return part.set(config, named->value), true;
+  bool found = false;
+  each_option(
+      [&]<typename Value>(std::string_view name, std::string_view, Value& member) {
+        if (name != named->name) return;
+        found = true;
+        if constexpr (std::is_same_v<Value, bool>) member = true;
+        else member = named->value;
+      },
+      config.gemm);
+  return found;
 }
 
 char letter(Major major) { return major == Major::row ? 'r' : 'c'; }
@@ -139,26 +145,41 @@ std::optional<Config> read_config(const std::string& word) {
 
 std::string config_help() {
   std::string out;
-  for (const Option& option : options) out += fmt::format("  :{}{}\n", option.name, option.help);
+  const kernels::Gemm usual;
+  each_option(
+      [&]<typename Value>(std::string_view name, std::string_view help, const Value&) {
+        out += fmt::format("  :{}{} {}\n", name, std::is_same_v<Value, int> ? "=N" : "", help);
+      },
+      usual);
+  for (const Part& part : parts) out += fmt::format("  :{}{}\n", part.name, part.help);
   return out;
 }
 
 std::string config_text(const kernels::Gemm& gemm) {
+  // That of recordings, which find configurations by their texts; new options follow.
+  constexpr std::string_view order[] = {"persistent", "group",  "cluster",        "cluster_columns",
+                                        "splits",     "stream", "cluster_splits", "warps_k",
+                                        "products",   "swap",   "direct"};
+  std::vector<std::string> named;
+  const auto add = [&](const auto& name, const auto& value, const auto& usual) {
+    if (value == usual || name == "stages" || name == "producers" || name == "promote") return;
+    named.push_back(std::is_same_v<decltype(value), const bool&>
+                        ? std::string(name)
+                        : fmt::format("{}={}", name, value));
+  };
+  const kernels::Gemm usual;
+  each_option([&](const auto& name, std::string_view, const auto& value,
+                  const auto& of_usual) { add(name, value, of_usual); },
+              gemm, usual);
+  add(std::string_view("warps_k"), gemm.tile.warps_k, 1);
+  std::ranges::stable_sort(named, {}, [&](const std::string& each) {
+    return std::ranges::find(order, std::string_view(each).substr(0, each.find('='))) - order;
+  });
   const Tile& tile = gemm.tile;
   std::string out = fmt::format("{}x{}x{}:{}x{}:{}", tile.m, tile.n, tile.k, tile.warps_m,
                                 tile.warps_n, gemm.stages);
   if (gemm.producers) out += fmt::format(":{}", gemm.producers);
-  if (gemm.persistent) out += ":persistent";
-  const auto add = [&](const char* name, int value, int usual) {
-    if (value != usual) out += fmt::format(":{}={}", name, value);
-  };
-  add("group", gemm.group, kernels::Gemm{}.group), add("cluster", gemm.cluster, 1);
-  add("cluster_columns", gemm.cluster_columns, 1);
-  add("splits", gemm.splits, 1), add("stream", gemm.stream_blocks, 0);
-  add("cluster_splits", gemm.cluster_splits, 1), add("warps_k", gemm.tile.warps_k, 1);
-  add("products", gemm.tile.products, 1);
-  if (gemm.swap) out += ":swap";
-  if (gemm.direct) out += ":direct";
+  for (const std::string& each : named) out += ":" + each;
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "tartan/kernels/gemm.h"
 
 #include "kernels/registry/families.h"
+#include "kernels/registry/given.h"
 #include "kernels/registry/work_space.h"
 #include "tartan/kernels/sparse.h"
 
@@ -31,23 +32,48 @@ LaunchGrid sum_grid(const Gemm& gemm, const LaunchSizes& sizes) {
   return {static_cast<std::uint32_t>((std::int64_t{m} * n + 255) / 256)};
 }
 
+// Options that are no member of Gemm.
+std::vector<std::string> add_gemm_options(KernelRegistry& registry) {
+  auto out = add_tuned_options<Gemm>(registry, "gemm");
+  const auto add = [&](const char* name, OptionValue usual, const std::string& help) {
+    const bool shows = std::holds_alternative<int>(usual);
+    registry.add_option(
+        {.name = name, .help = help, .group = "Options of gemm", .shows_default = shows}, usual);
+  };
+  add("gpu", "",
+      fmt::format("GPU for which the fastest is chosen where options are not given, such as H200: "
+                  "{}; default: the usual one of the target, H100 for sm_90a",
+                  fmt::join(kernels::Gpu::names(), ", ")));
+  add("multiprocessors", 0,
+      "So many of the GPU's multiprocessors, such as those of a part of it (MIG); 0: all");
+  add("tuning", "",
+      "File of `tartan tune`: the fastest tile as measured on --gpu, where it has the product");
+  add("workspace", 0,
+      "Bytes for partial sums: above 0, split-K is chosen where it is the fastest; C is then the "
+      "workspace of gemm_sum");
+  out.insert(out.end(), {"tuning", "workspace"});
+  return out;
+}
+
 }  // namespace
 
-void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
-  // clang-format off
-  const std::vector<std::string> sum_options = {
-      "m", "n", "k", "multiple", "multiple-c", "type", "a", "b", "accumulator", "c", "a-major",
-      "b-major", "tile", "warps", "stages", "promote", "epilogue", "splits", "stream-blocks",
-      "producers", "cluster", "cluster-columns", "group", "bit-op", "tuning", "workspace", "swap",
-      "gpu", "multiprocessors", "cluster-splits", "products", "direct", "persistent"};
-  // clang-format on
-  std::vector<std::string> options = sum_options;
-  options.emplace_back("batched");
+Result<Gemm> read_gemm(const KernelRegistry& registry, const Request& request) {
+  OptionReader reader(registry, request);
+  Gemm out;
+  reader.read(out);
+  reader.choose_types(out);
+  if (request.gives("bit-op") && out.a != Type::b1)
+    reader.wrong("bit-op", registry.value<std::string>("bit-op"),
+                 "--type b1, the type that --bit-op applies to");
+  reader.check(out.m, out.n, out.k, out.a, out.b, out.c);
+  return reader.result(out);
+}
+
+void add_gemm(KernelRegistry& registry) {
+  std::vector<std::string> options = add_gemm_options(registry);
   registry.add({"gemm", "GEMM in every supported type", options,
-                [=](const Request& request) -> Result<Described> {
-                  const auto read = read_gemm(*words);
-                  if (!read) return read.diags();
-                  const auto full = completed(*words, *read, request);
+                [&registry](const Request& request) -> Result<Described> {
+                  const auto full = completed_gemm(registry, request);
                   if (!full) return full.diags();
                   const Gemm gemm = full->gemm;
                   return Described{
@@ -56,11 +82,10 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                       full->warnings, work_of(gemm, "C")};
                 }});
   // It takes the options that determine tiles and types.
-  registry.add({"gemm_sum", "reduction of the partial sums of a split-K or stream-K gemm",
-                sum_options, [=](const Request& request) -> Result<Described> {
-                  const auto read = read_gemm(*words);
-                  if (!read) return read.diags();
-                  const auto full = completed(*words, *read, request);
+  std::erase(options, "batched");
+  registry.add({"gemm_sum", "reduction of the partial sums of a split-K or stream-K gemm", options,
+                [&registry](const Request& request) -> Result<Described> {
+                  const auto full = completed_gemm(registry, request);
                   if (!full) return full.diags();
                   const Gemm gemm = full->gemm;
                   return Described{
@@ -69,20 +94,18 @@ void add_gemm(KernelRegistry& registry, const SharedProductWords& words) {
                       .warnings = full->warnings,
                       .work_of = work_of(gemm, "parts")};
                 }});
-  std::erase(options, "a-major");
-  for (const char* option : {"bit-op", "products", "swap", "direct", "tuning", "workspace", "gpu",
-                             "multiprocessors", "cluster-columns"})
-    std::erase(options, option);
-  registry.add({"sparse_gemm", "GEMM with a 2:4 sparse A", options,
-                [=](const Request&) -> Result<Described> {
-                  const auto read = read_gemm(*words);
-                  if (!read) return read.diags();
-                  const Gemm gemm = *read;
-                  return Described{.kernel = kernels::sparse_gemm(gemm),
-                                   .grid_of = [=](const LaunchSizes& sizes) {
-                                     return launch_grid(gemm, sizes);
-                                   }};
-                }});
+  registry.add(
+      {"sparse_gemm", "GEMM with a 2:4 sparse A",
+       add_options<Gemm>(registry, "gemm",
+                         {"a-major", "bit-op", "products", "swap", "direct", "cluster-columns"}),
+       [&registry](const Request& request) -> Result<Described> {
+         const auto read = read_gemm(registry, request);
+         if (!read) return read.diags();
+         const Gemm gemm = *read;
+         return Described{
+             .kernel = kernels::sparse_gemm(gemm),
+             .grid_of = [=](const LaunchSizes& sizes) { return launch_grid(gemm, sizes); }};
+       }});
 }
 
 }  // namespace tartan::TARTAN_ABI::builtins

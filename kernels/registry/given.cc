@@ -6,132 +6,81 @@
 
 #include <algorithm>
 #include <set>
-#include <type_traits>
 
 #include "kernels/common/gpus.h"
-#include "kernels/registry/product_options.h"
+#include "kernels/common/options.h"
 #include "kernels/tuner/tuned_with.h"
 #include "tartan/kernels/tuning.h"
 
 namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
+using kernels::detail::Chosen;
 using kernels::Gemm;
 using kernels::KGroupedGemm;
 using kernels::ScaledGemm;
 using kernels::Tuning;
 
-/// A setting of a configuration that an option of its name gives.
-template <typename Options>
-struct Setting {
-  std::string_view option;
-  int (*get)(const Options&);
-  void (*put)(Options&, int) = nullptr;  // null: it decides what shape the kernel has
-  bool flag = false;
-  bool sought = false;  // put only where no configuration that is chosen has it
-};
-
-template <auto member>
-struct Member;
-template <typename Options, typename Value, Value Options::*member>
-struct Member<member> {
-  static constexpr Setting<Options> shape(std::string_view option) {
-    return {.option = option,
-            .get = [](const Options& of) { return int{of.*member}; },
-            .flag = std::is_same_v<Value, bool>};
-  }
-  static constexpr Setting<Options> setting(std::string_view option) {
-    Setting<Options> out = shape(option);
-    out.put = [](Options& of, int value) { of.*member = static_cast<Value>(value); };
-    return out;
-  }
-  static constexpr Setting<Options> sought(std::string_view option) {
-    Setting<Options> out = setting(option);
-    out.sought = true;
-    return out;
-  }
-};
-
-constexpr Setting<Gemm> gemm_settings[] = {
-    Member<&Gemm::stages>::setting("stages"),
-    Member<&Gemm::producers>::setting("producers"),
-    Member<&Gemm::cluster>::setting("cluster"),
-    Member<&Gemm::cluster_columns>::setting("cluster-columns"),
-    Member<&Gemm::group>::setting("group"),
-    Member<&Gemm::persistent>::setting("persistent"),
-    Member<&Gemm::splits>::shape("splits"),
-    Member<&Gemm::stream_blocks>::shape("stream-blocks"),
-    Member<&Gemm::cluster_splits>::shape("cluster-splits"),
-    Member<&Gemm::swap>::shape("swap"),
-    Member<&Gemm::direct>::shape("direct"),
-    {"products", [](const Gemm& of) { return of.tile.products; }}};
-
-constexpr Setting<ScaledGemm> scaled_settings[] = {
-    Member<&ScaledGemm::stages>::setting("stages"),
-    Member<&ScaledGemm::group>::setting("group"),
-    Member<&ScaledGemm::cluster>::sought("cluster"),
-    Member<&ScaledGemm::cluster_splits>::shape("cluster-splits"),
-    Member<&ScaledGemm::blocks_k>::shape("blocks-k"),
-    Member<&ScaledGemm::share_a>::sought("share-a")};
-
-constexpr Setting<KGroupedGemm> k_grouped_settings[] = {
-    Member<&KGroupedGemm::stages>::setting("stages"),
-    Member<&KGroupedGemm::group>::setting("group"),
-    Member<&KGroupedGemm::cluster>::sought("cluster"),
-    Member<&KGroupedGemm::share_a>::sought("share-a")};
-
-/// The settings that a request gives, with the values that were read.
+/// The settings of the schedule that a request gives, with the values that were read.
 template <typename Options>
 class Given {
  public:
-  Given(std::span<const Setting<Options>> all, const Options& read, const Request& request)
-      : read_(read) {
-    for (const Setting<Options>& each : all)
-      if (request.gives(each.option)) settings_.push_back(each);
-  }
+  Given(const Options& read, const Request& request) : read_(read), request_(request) {}
 
-  bool hold(const Options& in) const {
-    return std::ranges::all_of(settings_, [&](const auto& each) { return same(each, in); });
-  }
-  // In the settings that cannot be put there.
-  bool hold_fixed(const Options& in) const {
-    return std::ranges::all_of(settings_,
-                               [&](const auto& each) { return each.put || same(each, in); });
-  }
-  // And in those that are sought.
-  bool hold_in_shape(const Options& in) const {
-    return std::ranges::all_of(
-        settings_, [&](const auto& each) { return (each.put && !each.sought) || same(each, in); });
+  bool hold(const Options& in,
+            std::initializer_list<Chosen> of = {Chosen::kept, Chosen::put, Chosen::sought,
+                                                Chosen::shape}) const {
+    bool out = true;
+    each(
+        [&](const auto& row, const auto& here, const auto& given) {
+          out &= std::ranges::find(of, row.chosen) == of.end() || here == given;
+        },
+        in);
+    return out;
   }
   void put(Options& in) const {
-    for (const auto& each : settings_)
-      if (each.put) each.put(in, each.get(read_));
+    each(
+        [&](const auto& row, auto& here, const auto& given) {
+          if (row.chosen != Chosen::shape) kernels::detail::assign(here, given);
+        },
+        in);
   }
 
+  /// "--stages 5 --swap=false"
   std::string text() const {
-    std::vector<std::string> out;
-    for (const auto& each : settings_) out.push_back(text(each, read_));
-    return fmt::format("{}", fmt::join(out, " "));
+    return text_of(read_, [](bool) { return true; });
   }
-  // What `in` has of them.
+  /// What `in` has of them that differs.
   std::string text_in(const Options& in) const {
-    std::vector<std::string> out;
-    for (const auto& each : settings_)
-      if (!same(each, in)) out.push_back(text(each, in));
-    return fmt::format("{}", fmt::join(out, " "));
+    return text_of(in, [](bool same) { return !same; });
   }
 
  private:
-  bool same(const Setting<Options>& each, const Options& in) const {
-    return each.get(in) == each.get(read_);
+  template <typename Visit, typename Object>
+  void each(const Visit& visit, Object& in) const {
+    kernels::detail::each_member(
+        [&](const auto& row, auto& here, const auto& given) {
+          if (row.chosen != Chosen::never && request_.gives(row.word)) visit(row, here, given);
+        },
+        in, read_);
   }
-  static std::string text(const Setting<Options>& each, const Options& of) {
-    if (each.flag) return fmt::format("--{}{}", each.option, each.get(of) ? "" : "=false");
-    return fmt::format("--{} {}", each.option, each.get(of));
+  template <typename Which>
+  std::string text_of(const Options& of, const Which& which) const {
+    std::vector<std::string> out;
+    each(
+        [&]<typename Value>(const auto& row, const Value& here, const auto& given) {
+          if (!which(here == given)) return;
+          if constexpr (std::is_same_v<Value, bool>)
+            out.push_back(fmt::format("--{}{}", row.word, here ? "" : "=false"));
+          else if constexpr (std::is_same_v<Value, int>)
+            out.push_back(fmt::format("--{} {}", row.word, here));
+        },
+        of);
+    return fmt::format("{}", fmt::join(out, " "));
   }
 
   const Options& read_;
-  std::vector<Setting<Options>> settings_;
+  const Request& request_;
 };
 
 Diags none(const std::string& given, const Request& request) {
@@ -148,14 +97,14 @@ bool takes_cluster(const ScaledGemm& kernel, int cluster) {
 bool takes_cluster(const KGroupedGemm& /*kernel*/, int /*cluster*/) { return true; }
 
 template <typename Options>
-Result<Options> chosen_of(std::span<const Setting<Options>> settings, const Options& read,
-                          int groups, const Request& request) {
-  const Given<Options> given(settings, read, request);
-  auto out = kernels::detail::tuned_with(
-      read, request.gpu, groups, [&](const Options& each) { return given.hold_in_shape(each); });
+Result<Options> chosen_of(const Options& read, int groups, const Request& request) {
+  const Given<Options> given(read, request);
+  auto out = kernels::detail::tuned_with(read, request.gpu, groups, [&](const Options& each) {
+    return given.hold(each, {Chosen::sought, Chosen::shape});
+  });
   if (!out)
     out = kernels::detail::tuned_with(read, request.gpu, groups, [&](const Options& each) {
-      return given.hold_fixed(each) && takes_cluster(each, read.cluster);
+      return given.hold(each, {Chosen::shape}) && takes_cluster(each, read.cluster);
     });
   if (!out) return none(given.text(), request);
   given.put(*out);
@@ -179,28 +128,28 @@ Result<Tuning> read_tuning(const std::string& path, const Request& request) {
 }
 
 /// What a file of tune() has of the product, if there is one.
-Result<std::optional<Gemm>> measured(const ProductWords& words, const Gemm& read,
+Result<std::optional<Gemm>> measured(const std::string& path, int workspace, const Gemm& read,
                                      const Given<Gemm>& given, const Request& request) {
-  if (words.tuning.empty()) return std::optional<Gemm>();
-  const auto tuning = read_tuning(words.tuning, request);
+  if (path.empty()) return std::optional<Gemm>();
+  const auto tuning = read_tuning(path, request);
   if (!tuning) return tuning.diags();
-  auto found = tuning->find(read, request.gpu.target(), words.workspace);
+  auto found = tuning->find(read, request.gpu.target(), workspace);
   if (!found || !*found || given.hold(**found)) return found;
   return {"usage"_rule,
           fmt::format("{}: --tuning {} has {} for this product; leave out one of them",
-                      given.text(), words.tuning, given.text_in(**found))};
+                      given.text(), path, given.text_in(**found))};
 }
 
-Diags workspace_errors(const ProductWords& words, const Gemm& options, const Request& request) {
+Diags workspace_errors(int workspace, const Gemm& options, const Request& request) {
   Diags out;
-  if (words.workspace < 0)
+  if (workspace < 0)
     out.report("usage"_rule, {},
-               fmt::format("--workspace {}: expected a number of at least 0", words.workspace));
+               fmt::format("--workspace {}: expected a number of at least 0", workspace));
   else if (const auto bytes = kernels::workspace_bytes(options);
-           request.gives("workspace") && bytes > words.workspace)
+           request.gives("workspace") && bytes > workspace)
     out.report(
         "usage"_rule, {},
-        fmt::format("--workspace {}: the partial sums of --{} take {} bytes", words.workspace,
+        fmt::format("--workspace {}: the partial sums of --{} take {} bytes", workspace,
                     options.stream_blocks ? fmt::format("stream-blocks {}", options.stream_blocks)
                                           : fmt::format("splits {}", options.splits),
                     bytes));
@@ -209,39 +158,42 @@ Diags workspace_errors(const ProductWords& words, const Gemm& options, const Req
 
 }  // namespace
 
-Result<Completed> completed(const ProductWords& words, const Gemm& read, const Request& request) {
-  if (!words.tuning.empty() && !words.tile.empty())
+Result<Completed> completed_gemm(const KernelRegistry& registry, const Request& request) {
+  const auto read = read_gemm(registry, request);
+  if (!read) return read.diags();
+  const std::string& tuning = registry.value<std::string>("tuning");
+  const int workspace = registry.value<int>("workspace");
+  if (!tuning.empty() && request.gives("tile"))
     return {"usage"_rule, "--tuning: not together with --tile, which it would replace"};
-  Gemm out = read;
-  Diags warnings;
-  if (words.tile.empty()) {
-    const Given<Gemm> given(gemm_settings, read, request);
-    const auto found = measured(words, read, given, request);
+  Completed out{*read, {}};
+  if (!request.gives("tile")) {
+    const Given<Gemm> given(*read, request);
+    const auto found = measured(tuning, workspace, *read, given, request);
     if (!found) return found.diags();
-    if (!*found && !words.tuning.empty())
-      warnings.report("tuning-entry"_rule, {},
-                      fmt::format("--tuning {}: it has no entry for this product on {}; the "
-                                  "configuration is the model's choice",
-                                  words.tuning, request.gpu.target().text()));
-    const auto best = *found ? *found
-                             : kernels::detail::tuned_with(
-                                   read, request.gpu, words.workspace,
-                                   {.hold = [&](const Gemm& each) { return given.hold(each); },
-                                    .put = [&](Gemm& each) { given.put(each); }});
+    if (!*found && !tuning.empty())
+      out.warnings.report("tuning-entry"_rule, {},
+                          fmt::format("--tuning {}: it has no entry for this product on {}; the "
+                                      "configuration is the model's choice",
+                                      tuning, request.gpu.target().text()));
+    const auto best =
+        *found ? *found
+               : kernels::detail::tuned_with(*read, request.gpu, workspace,
+                                    {.hold = [&](const Gemm& each) { return given.hold(each); },
+                                     .put = [&](Gemm& each) { given.put(each); }});
     if (!best) return none(given.text(), request);
-    out = *best;
+    out.gemm = *best;
   }
-  const Diags wrong = workspace_errors(words, out, request);
+  const Diags wrong = workspace_errors(workspace, out.gemm, request);
   if (!wrong.ok()) return wrong;
-  return Completed{out, warnings};
+  return out;
 }
 
 Result<ScaledGemm> chosen(const ScaledGemm& read, const Request& request) {
-  return chosen_of<ScaledGemm>(scaled_settings, read, 1, request);
+  return chosen_of(read, 1, request);
 }
 
 Result<KGroupedGemm> chosen(const KGroupedGemm& read, const Request& request) {
-  return chosen_of<KGroupedGemm>(k_grouped_settings, read, 8, request);
+  return chosen_of(read, 8, request);
 }
 
 }  // namespace tartan::TARTAN_ABI::builtins

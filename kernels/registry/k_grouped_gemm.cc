@@ -2,25 +2,27 @@
 #include "tartan/kernels/k_grouped_gemm.h"
 
 #include "kernels/registry/families.h"
+#include "kernels/registry/given.h"
 
 namespace tartan::TARTAN_ABI::builtins {
 
 using kernels::KGroupedGemm;
 
-void add_k_grouped_gemm(KernelRegistry& registry, const SharedProductWords& words,
-                        const std::shared_ptr<const ScaledWords>& scaled) {
-  const auto accumulate = std::make_shared<bool>(false);
-  registry.add_option({.name = "accumulate",
-                       .value = accumulate.get(),
-                       .help = "Adds the products to what C has",
-                       .group = "Options of k_grouped_gemm (and --m, --n, --k, --tile, --warps, "
-                                "--stages, --cluster, --group, --share-a)"});
+Result<KGroupedGemm> read_k_grouped_gemm(const KernelRegistry& registry, const Request& request) {
+  OptionReader reader(registry, request);
+  KGroupedGemm out;
+  reader.read(out);
+  reader.check(out.m, out.n, out.k, Type::e4m3, Type::e4m3, f32);
+  const auto read = reader.result(out);
+  return read && !request.gives("tile") ? chosen(out, request) : read;
+}
+
+void add_k_grouped_gemm(KernelRegistry& registry) {
   registry.add({"k_grouped_gemm",
                 "fp8 GEMM of groups along k, a scale for 128 of each row of A and column of B",
-                {"m", "n", "k", "tile", "warps", "stages", "cluster", "group", "share-a",
-                 "accumulate", "gpu", "multiprocessors"},
-                [=](const Request& request) -> Result<Described> {
-                  const auto read = read_k_grouped_gemm(*words, *scaled, *accumulate, request);
+                add_tuned_options<KGroupedGemm>(registry, "k_grouped_gemm", {"products"}),
+                [&registry](const Request& request) -> Result<Described> {
+                  const auto read = read_k_grouped_gemm(registry, request);
                   if (!read) return read.diags();
                   const KGroupedGemm options = *read;
                   constexpr int many = 1 << 16;  // whatever the groups

@@ -30,19 +30,27 @@ std::vector<WorkBuffer> Described::work(const Compiled& compiled, const LaunchSi
 }
 
 KernelRegistry::KernelRegistry() {
-  const auto words = std::make_shared<ProductWords>();
-  gpu_name_ = &words->gpu, multiprocessors_ = &words->multiprocessors;
-  add_product_options(*this, *words);
-  add_gemm(*this, words);
-  add_block_scaled(*this, words);
-  add_scaled_gemm(*this, words);
-  add_mixed_gemm(*this, words);
-  add_attention(*this, words);
-  add_wmma_gemm(*this, words);
-  add_transpose(*this, words);
-  add_gate(*this, words);
-  add_small_products(*this, words);
+  add_gemm(*this);
+  add_block_scaled(*this);
+  add_scaled_gemm(*this);
+  add_k_grouped_gemm(*this);
+  add_mixed_gemm(*this);
+  add_attention(*this);
+  add_wmma_gemm(*this);
+  add_transpose(*this);
+  add_gate(*this);
+  add_small_products(*this);
   add_one_mma(*this);
+}
+
+void KernelRegistry::add_option(Option option, OptionValue usual) {
+  std::visit([&](auto& value) { option.value = &value; }, values_.emplace_back(std::move(usual)));
+  options_.push_back(std::move(option));
+}
+
+const Option* KernelRegistry::find_option(std::string_view name) const {
+  const auto at = std::ranges::find(options_, name, &Option::name);
+  return at == options_.end() ? nullptr : &*at;
 }
 
 const BuiltinKernel* KernelRegistry::find(std::string_view name) const {
@@ -51,17 +59,18 @@ const BuiltinKernel* KernelRegistry::find(std::string_view name) const {
 }
 
 Result<kernels::Gpu> KernelRegistry::gpu(const std::optional<Target>& target) const {
-  if (*multiprocessors_ < 0)
+  const int multiprocessors = value<int>("multiprocessors");
+  if (multiprocessors < 0)
     return {"usage"_rule, fmt::format("--multiprocessors {}: expected a number of at least 1, or 0 "
                                       "for those of the GPU",
-                                      *multiprocessors_)};
-  const std::string& name = *gpu_name_;
+                                      multiprocessors)};
+  const std::string& name = value<std::string>("gpu");
   const auto gpu = name.empty()
                        ? Result<kernels::Gpu>(kernels::Gpu(target.value_or(Target::of({80, 0}))))
                    : target ? kernels::Gpu::find(name, *target)
                             : kernels::Gpu::find(name);
-  if (!gpu || *multiprocessors_ == 0) return gpu;
-  return kernels::detail::GpuAccess::part(*gpu, *multiprocessors_);
+  if (!gpu || multiprocessors == 0) return gpu;
+  return kernels::detail::GpuAccess::part(*gpu, multiprocessors);
 }
 
 Result<Described> KernelRegistry::describe(const BuiltinKernel& kernel, const Request& request,
@@ -82,8 +91,7 @@ Diags KernelRegistry::refused_options(const BuiltinKernel& kernel,
     std::vector<std::string_view> takers;
     for (const BuiltinKernel& each : kernels_)
       if (takes(each, name)) takers.push_back(each.name);
-    if (std::ranges::find(options_, name, &Option::name) == options_.end())
-      continue;  // a command's option, not a kernel's
+    if (!has(name)) continue;  // a command's option, not a kernel's
     out.report("usage"_rule, {},
                fmt::format("{}{}: unsupported by kernel {}; {} {} it", prefix, name, kernel.name,
                            fmt::join(takers, ", "), takers.size() == 1 ? "supports" : "support"));

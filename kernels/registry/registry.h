@@ -2,14 +2,15 @@
 // kernels/registry/registry.h - the built-in kernels by name, as `tartan emit` and the C interface
 // offer them: each with its options, their help, and the grid of its launch.
 //
-// A kernel is a row that its own file adds:
+// A kernel is a row that its own file adds, with the options of its struct
+// (kernels/common/options.h):
 //
-//   void add_transpose(KernelRegistry& registry) {
-//     auto multiple = std::make_shared<int>(8);
-//     registry.add_option({.name = "multiple", .value = multiple.get(), .help = "..."});
-//     registry.add({"transpose", "transposing copy", {"multiple"},
-//                   [=](const Request&) {
-//                     return Described{kernels::transpose(*multiple)};
+//   void add_gate(KernelRegistry& registry) {
+//     registry.add({"gate", "activation(gate) * up", add_options<Gate>(registry, "gate"),
+//                   [&registry](const Request& request) -> Result<Described> {
+//                     const auto options = read_options<Gate>(registry, request);
+//                     if (!options) return options.diags();
+//                     return Described{kernels::gate(*options)};
 //                   }});
 //   }
 //
@@ -18,10 +19,12 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "kernels/registry/option.h"
@@ -87,6 +90,8 @@ struct BuiltinKernel {
   std::function<Result<Described>(const Request&)> describe;
 };
 
+using OptionValue = std::variant<int, bool, std::string, std::vector<std::string>>;
+
 class KernelRegistry {
  public:
   /// All kernels, all options at their defaults.
@@ -94,10 +99,21 @@ class KernelRegistry {
   KernelRegistry(const KernelRegistry&) = delete;  // the kernels read these options
   KernelRegistry& operator=(const KernelRegistry&) = delete;
 
-  void add_option(Option option) { options_.push_back(std::move(option)); }
+  /// Adds an option that has no value yet, with its default.
+  void add_option(Option option, OptionValue usual);
   void add(BuiltinKernel kernel) { kernels_.push_back(std::move(kernel)); }
 
   std::span<const Option> options() const { return options_; }
+  bool has(std::string_view option) const { return find_option(option) != nullptr; }
+  bool shows_default(std::string_view option) const {
+    const Option* const found = find_option(option);
+    return found && found->shows_default;
+  }
+  /// What a caller has stored, or the default.
+  template <typename Value>
+  const Value& value(std::string_view option) const {
+    return *std::get<Value*>(find_option(option)->value);
+  }
   std::span<const BuiltinKernel> all() const { return kernels_; }
   const BuiltinKernel* find(std::string_view name) const;
   /// The GPU of the options gpu and multiprocessors, which runs the target; without a target, the
@@ -114,10 +130,11 @@ class KernelRegistry {
   // Clusters for a target that has none, whose CTAs would share nothing.
   Diags refused_clusters(const Request& request, std::string_view prefix) const;
 
+  const Option* find_option(std::string_view name) const;
+
+  std::deque<OptionValue> values_;  // of the options
   std::vector<Option> options_;
   std::vector<BuiltinKernel> kernels_;
-  const std::string* gpu_name_;  // empty: not given
-  const int* multiprocessors_;   // 0: all of the GPU
 };
 
 /// Errors of a built-in kernel: its C++ lines are not the user's, so they are left out.

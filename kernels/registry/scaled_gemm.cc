@@ -2,40 +2,36 @@
 #include "tartan/kernels/scaled_gemm.h"
 
 #include "kernels/registry/families.h"
+#include "kernels/registry/given.h"
 
 namespace tartan::TARTAN_ABI::builtins {
 
 using kernels::Grouping;
 using kernels::ScaledGemm;
 
-void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words) {
-  const char* const group =
-      "Options of scaled_gemm (and --m, --n, --k, --c, --tile, --warps, --stages, --cluster, "
-      "--cluster-splits, --group)";
-  const auto own = std::make_shared<ScaledWords>();
-  registry.add_option({.name = "grouping",
-                       .value = &own->grouping,
-                       .help = "Whether rows of A belong to groups with a B each: none, contiguous "
-                               "(group_of_row) or masked (rows_of_group)",
-                       .group = group,
-                       .shows_default = true});
-  registry.add_option({.name = "blocks-k",
-                       .value = &own->blocks_k,
-                       .help =
-                           "K-tiles of a stage; with several, one is multiplied while another is "
-                           "promoted; default with --tile: 1",
-                       .group = group});
-  registry.add_option({.name = "share-a",
-                       .value = &own->share_a,
-                       .help = "CTAs of a cluster share A, not B",
-                       .group = group});
+Result<ScaledGemm> read_scaled_gemm(const KernelRegistry& registry, const Request& request) {
+  OptionReader reader(registry, request);
+  ScaledGemm out;
+  reader.read(out);
+  out.parts_n = out.tile.n > 160 ? 2 : 1, out.overlap = out.blocks_k > 1;
+  reader.check(out.m, out.n, out.k, Type::e4m3, Type::e4m3, out.c);
+  const auto read = reader.result(out);
+  const auto full = read && !request.gives("tile") ? chosen(out, request) : read;
+  if (full && full->cluster > 1 && full->grouping != Grouping::none && request.gives("share-a") &&
+      !out.share_a)
+    return {"usage"_rule,
+            fmt::format("--share-a=false: the CTAs of a cluster share A with --grouping {}, whose "
+                        "groups have a B each; leave it out, or take --cluster 1",
+                        kernels::detail::word_of(out.grouping))};
+  return full;
+}
+
+void add_scaled_gemm(KernelRegistry& registry) {
   registry.add(
-      {"scaled_gemm",
-       "fp8 GEMM, a scale for 1x128 of A and 128x128 of B",
-       {"m", "n", "k", "c", "tile", "warps", "stages", "cluster", "group", "grouping", "blocks-k",
-        "share-a", "cluster-splits", "gpu", "multiprocessors"},
-       [=](const Request& request) -> Result<Described> {
-         const auto read = read_scaled_gemm(*words, *own, request);
+      {"scaled_gemm", "fp8 GEMM, a scale for 1x128 of A and 128x128 of B",
+       add_tuned_options<ScaledGemm>(registry, "scaled_gemm", {"products"}),
+       [&registry](const Request& request) -> Result<Described> {
+         const auto read = read_scaled_gemm(registry, request);
          if (!read) return read.diags();
          const ScaledGemm options = *read;
          const bool masked = options.grouping == Grouping::masked;
@@ -51,7 +47,6 @@ void add_scaled_gemm(KernelRegistry& registry, const SharedProductWords& words) 
            out.grid = Dim3{options.grid_x(options.m, options.n, request.gpu.multiprocessors())};
          return out;
        }});
-  add_k_grouped_gemm(registry, words, own);
 }
 
 }  // namespace tartan::TARTAN_ABI::builtins

@@ -5,12 +5,12 @@
 
 namespace tartan::TARTAN_ABI::builtins {
 
-void add_transpose(KernelRegistry& registry, const SharedProductWords& words) {
+void add_transpose(KernelRegistry& registry) {
   registry.add({"transpose",
                 "transpose of 16-bit elements through ldmatrix.trans",
                 {"multiple"},
-                [=](const Request&) -> Result<Described> {
-                  const auto read = read_gemm(*words);
+                [&registry](const Request& request) -> Result<Described> {
+                  const auto read = read_options<kernels::Gemm>(registry, request);
                   if (!read) return read.diags();
                   return Described{
                       .kernel = kernels::transpose(read->multiple),

@@ -5,12 +5,12 @@
 
 namespace tartan::TARTAN_ABI::builtins {
 
-void add_wmma_gemm(KernelRegistry& registry, const SharedProductWords& words) {
+void add_wmma_gemm(KernelRegistry& registry) {
   registry.add({"wmma_gemm",
                 "GEMM of f16 through wmma.m16n16k16, sizes as parameters",
                 {"multiple", "multiple-c", "a-major", "b-major"},
-                [=](const Request&) -> Result<Described> {
-                  const auto read = read_gemm(*words);
+                [&registry](const Request& request) -> Result<Described> {
+                  const auto read = read_options<kernels::Gemm>(registry, request);
                   if (!read) return read.diags();
                   const kernels::WmmaGemm options{.a_major = read->a_major,
                                                   .b_major = read->b_major,

@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "kernels/common/keys.h"
+#include "kernels/common/options.h"
 #include "tartan/support/source.h"
 
 namespace tartan::TARTAN_ABI::kernels {
@@ -25,14 +26,26 @@ using nlohmann::ordered_json;
 
 constexpr int file_version = 1;
 
+// Part of an entry's "product": that of run-time sizes, which entries do not have, is not.
+template <typename Options>
+bool of_product(const detail::OptionRow<Options>& row) {
+  return row.chosen == detail::Chosen::never && !row.word.starts_with("multiple");
+}
+
+// `to` with the members of `from` whose rows are of that kind.
+template <typename Which>
+Gemm with_members(Gemm to, const Gemm& from, const Which& which) {
+  detail::each_member(
+      [&](const auto& row, auto& member, const auto& other) {
+        if (which(row)) detail::assign(member, other);
+      },
+      to, from);
+  return to;
+}
+
 // What the product is, without the configuration.
 Gemm product_of(const Gemm& options) {
-  Gemm out;
-  out.m = options.m, out.n = options.n, out.k = options.k;
-  out.a = options.a, out.b = options.b, out.c = options.c, out.accumulator = options.accumulator;
-  out.a_major = options.a_major, out.b_major = options.b_major;
-  out.promote = options.promote, out.epilogue = options.epilogue, out.batched = options.batched;
-  return out;
+  return with_members({}, options, [](const auto& row) { return of_product(row); });
 }
 
 bool partial(const Gemm& options) { return options.splits > 1 || options.stream_blocks > 0; }
@@ -45,168 +58,51 @@ std::string key_of(const TuningEntry& entry) {
                      kernels::key_of(product_of(at)), partial(at));
 }
 
-// ---- Members of an entry's "product" and "choice": their name, how they are written and read.
+// ---- Members of an entry's "product" and "choice". These are in each entry, in this order; others
+// follow where they have not the values of Gemm{}, activation as the last.
 
-struct Word {
-  const char* name;
-  ordered_json (*get)(const Gemm&);
-  bool (*set)(Gemm&, const ordered_json&);  // false: not such a value
-};
+constexpr std::string_view product_members[] = {"m", "n",           "k",       "a",      "b",
+                                                "c", "accumulator", "a_major", "b_major"};
+constexpr std::string_view choice_members[] = {
+    "tile",  "warps",  "stages",         "producers", "cluster",       "cluster-columns",
+    "group", "splits", "cluster-splits", "swap",      "stream-blocks", "persistent"};
 
-bool number(const ordered_json& from, int least, int& out) {
-  if (!from.is_number_integer()) return false;
-  const auto value = from.get<std::int64_t>();
-  if (value < least || value > 0x7FFFFFFF) return false;
-  out = static_cast<int>(value);
-  return true;
+bool in_each_entry(std::string_view name) {
+  return std::ranges::find(product_members, name) != std::end(product_members) ||
+         std::ranges::find(choice_members, name) != std::end(choice_members);
 }
 
-bool type(const ordered_json& from, Type& out) {
-  const auto found = from.is_string() ? parse_type(from.get<std::string>()) : std::nullopt;
-  if (found) out = *found;
-  return bool(found);
+template <typename Options>
+std::string name_in_file(const detail::OptionRow<Options>& row) {
+  std::string out(row.word);
+  if (of_product(row)) std::ranges::replace(out, '-', '_');
+  return out;
 }
 
-bool major(const ordered_json& from, Major& out) {
-  if (from != "row" && from != "col") return false;
-  out = from == "row" ? Major::row : Major::col;
-  return true;
+template <typename Value>
+ordered_json json_of(const Value& value) {
+  if constexpr (std::is_arithmetic_v<Value>) return value;
+  else if constexpr (std::is_same_v<Value, Activation>) return static_cast<int>(value);
+  else return detail::word_of(value);
 }
-
-bool flag(const ordered_json& from, bool& out) {
-  if (!from.is_boolean()) return false;
-  out = from.get<bool>();
-  return true;
-}
-
-const char* text(Major major) { return major == Major::row ? "row" : "col"; }
-
-#define SIZE(member)                                                                              \
-  {                                                                                               \
-#member, [](const Gemm& g)                                                                    \
-                  -> ordered_json { return g.member; },                                           \
-                                                     [](Gemm & g,                                 \
-                                                        const ordered_json&                       \
-                                                            j) { return number(j, 1, g.member); } \
-  }
-#define TYPE(member)                                                                               \
-  {                                                                                                \
-#member, [](const Gemm& g)                                                                     \
-                  -> ordered_json { return name(g.member); },                                      \
-                                                           [](Gemm & g,                            \
-                                                              const ordered_json&                  \
-                                                                  j) { return type(j, g.member); } \
-  }
-#define MAJOR(member)                                                                             \
-  {                                                                                               \
-#member,                                                                                      \
-        [](const Gemm& g)                                                                         \
-             -> ordered_json { return text(g.member); }, [](Gemm & g,                             \
-                                                            const ordered_json&                   \
-                                                                j) { return major(j, g.member); } \
-  }
-#define PART(member)                                                        \
-  {                                                                         \
-#member, [](const Gemm& g) -> ordered_json { return g.epilogue.member; }, \
-        [](Gemm& g, const ordered_json& j) { return flag(j, g.epilogue.member); } \
-  }
-#define COUNT(member, least)                                                                     \
-  {                                                                                              \
-#member,                                                                                     \
-        [](const Gemm& g)                                                                        \
-             -> ordered_json { return g.member; },                                               \
-                                                [](Gemm & g,                                     \
-                                                   const ordered_json&                           \
-                                                       j) { return number(j, least, g.member); } \
-  }
-constexpr Word product_words[] = {SIZE(m),           SIZE(n),        SIZE(k),
-                                  TYPE(a),           TYPE(b),        TYPE(c),
-                                  TYPE(accumulator), MAJOR(a_major), MAJOR(b_major)};
-// Left out where they have the values of Gemm{}.
-constexpr Word further_words[] = {
-    COUNT(promote, 0),
-    PART(alpha),
-    PART(beta),
-    PART(row_scales),
-    PART(column_scales),
-    PART(bias),
-    PART(residual),
-    {"activation",
-     [](const Gemm& g) -> ordered_json { return static_cast<int>(g.epilogue.activation); },
-     [](Gemm& g, const ordered_json& j) {
-       int value = 0;
-       if (!number(j, 0, value) || value > static_cast<int>(Activation::sigmoid)) return false;
-       g.epilogue.activation = static_cast<Activation>(value);
-       return true;
-     }}};
-
-bool read_sizes(const ordered_json& from, std::initializer_list<int*> out) {
-  if (!from.is_string()) return false;
-  std::stringstream text(from.get<std::string>());
-  char between = 'x';
-  bool first = true;
-  for (int* each : out) {
-    if (!first && !(text >> between)) return false;
-    if (between != 'x' || !(text >> *each) || *each < 1) return false;
-    first = false;
-  }
-  return text.peek() == std::stringstream::traits_type::eof();
-}
-
-// The options of `tartan emit gemm`.
-constexpr Word choice_words[] = {
-    {"tile",
-     [](const Gemm& g) -> ordered_json {
-       return fmt::format("{}x{}x{}", g.tile.m, g.tile.n, g.tile.k);
-     },
-     [](Gemm& g, const ordered_json& j) {
-       return read_sizes(j, {&g.tile.m, &g.tile.n, &g.tile.k});
-     }},
-    {"warps",
-     [](const Gemm& g) -> ordered_json {
-       std::string out = fmt::format("{}x{}", g.tile.warps_m, g.tile.warps_n);
-       if (g.tile.warps_k > 1) out += fmt::format("x{}", g.tile.warps_k);
-       return out;
-     },
-     [](Gemm& g, const ordered_json& j) {
-       return read_sizes(j, {&g.tile.warps_m, &g.tile.warps_n}) ||
-              read_sizes(j, {&g.tile.warps_m, &g.tile.warps_n, &g.tile.warps_k});
-     }},
-    COUNT(stages, 1),
-    COUNT(producers, 0),
-    COUNT(cluster, 1),
-    {"cluster-columns", [](const Gemm& g) -> ordered_json { return g.cluster_columns; },
-     [](Gemm& g, const ordered_json& j) { return number(j, 1, g.cluster_columns); }},
-    COUNT(group, 1),
-    COUNT(splits, 1),
-    {"cluster-splits", [](const Gemm& g) -> ordered_json { return g.cluster_splits; },
-     [](Gemm& g, const ordered_json& j) { return number(j, 1, g.cluster_splits); }},
-    {"swap", [](const Gemm& g) -> ordered_json { return g.swap; },
-     [](Gemm& g, const ordered_json& j) { return flag(j, g.swap); }},
-    {"stream-blocks", [](const Gemm& g) -> ordered_json { return g.stream_blocks; },
-     [](Gemm& g, const ordered_json& j) { return number(j, 0, g.stream_blocks); }},
-    {"persistent", [](const Gemm& g) -> ordered_json { return g.persistent; },
-     [](Gemm& g, const ordered_json& j) { return flag(j, g.persistent); }}};
-// Left out where they have the values of Gemm{}.
-constexpr Word further_choice_words[] = {
-    {"products", [](const Gemm& g) -> ordered_json { return g.tile.products; },
-     [](Gemm& g, const ordered_json& j) { return number(j, 1, g.tile.products); }},
-    {"direct", [](const Gemm& g) -> ordered_json { return g.direct; },
-     [](Gemm& g, const ordered_json& j) { return flag(j, g.direct); }}};
-#undef SIZE
-#undef TYPE
-#undef MAJOR
-#undef PART
-#undef COUNT
 
 ordered_json to_json(const TuningEntry& entry) {
-  ordered_json product, choice;
-  for (const Word& each : product_words) product[each.name] = each.get(entry.choice);
-  for (const Word& each : further_words)
-    if (each.get(entry.choice) != each.get(Gemm{})) product[each.name] = each.get(entry.choice);
-  for (const Word& each : choice_words) choice[each.name] = each.get(entry.choice);
-  for (const Word& each : further_choice_words)
-    if (each.get(entry.choice) != each.get(Gemm{})) choice[each.name] = each.get(entry.choice);
+  ordered_json product, choice, more, last;
+  for (const std::string_view name : product_members) product[std::string(name)] = nullptr;
+  for (const std::string_view name : choice_members) choice[std::string(name)] = nullptr;
+  const Gemm usual;
+  detail::each_member(
+      [&]<typename Value>(const auto& row, const Value& value, const auto& of_usual) {
+        const bool in_product = of_product(row), each = in_each_entry(name_in_file(row));
+        if (!in_product && row.chosen == detail::Chosen::never) return;
+        if (!each && value == of_usual) return;
+        ordered_json& to = !in_product                         ? choice
+                           : std::is_same_v<Value, Activation> ? last
+                                                               : product;
+        to[name_in_file(row)] = json_of(value);
+      },
+      entry.choice, usual);
+  if (!last.is_null()) product.update(last);
   return {{"gpu", entry.on.gpu},
           {"driver", entry.on.driver},
           {"library", entry.on.library},
@@ -215,6 +111,54 @@ ordered_json to_json(const TuningEntry& entry) {
           {"product", std::move(product)},
           {"choice", std::move(choice)},
           {"us", std::round(entry.us * 1000) / 1000}};
+}
+
+// Whether `from` is a value of the member, which then has it.
+bool set(const ordered_json& from, const detail::Legal& legal, int& out) {
+  if (!from.is_number_integer()) return false;
+  const auto value = from.get<std::int64_t>();
+  if (value < legal.least || value > legal.most) return false;
+  out = static_cast<int>(value);
+  return true;
+}
+
+bool set(const ordered_json& from, const detail::Legal&, bool& out) {
+  if (!from.is_boolean()) return false;
+  out = from.get<bool>();
+  return true;
+}
+
+bool set(const ordered_json& from, const detail::Legal&, Type& out) {
+  const auto found = from.is_string() ? parse_type(from.get<std::string>()) : std::nullopt;
+  if (found) out = *found;
+  return bool(found);
+}
+
+bool set(const ordered_json& from, const detail::Legal&, Activation& out) {
+  int value = 0;
+  if (!set(from, {0, static_cast<int>(Activation::sigmoid)}, value)) return false;
+  out = static_cast<Activation>(value);
+  return true;
+}
+
+template <typename Enum>
+bool set(const ordered_json& from, const detail::Legal&, Enum& out) {
+  for (const auto& each : detail::names_of(out))
+    if (from == each.name) return out = each.value, true;
+  return false;
+}
+
+bool set(const ordered_json& from, const detail::Legal&, detail::SizesOf<int>& out) {
+  if (!from.is_string()) return false;
+  std::stringstream text(from.get<std::string>());
+  const auto at_end = [&] { return text.peek() == std::stringstream::traits_type::eof(); };
+  char between = 'x';
+  for (int* const each : out.each) {
+    if (each == out.each[2] && out.third == detail::Third::one && at_end()) return *each = 1, true;
+    if (each != out.each[0] && !(text >> between)) return false;
+    if (between != 'x' || !(text >> *each) || *each < 1) return false;
+  }
+  return at_end();
 }
 
 // Reads a file's entries, and collects what is wrong with them.
@@ -249,15 +193,22 @@ class Reader {
                               found ? "not a legal value: " + found->dump() : "missing"));
   }
 
-  void words(const ordered_json& from, std::span<const Word> all, bool required, Gemm& out) {
-    for (const Word& each : all) {
-      const auto found = from.find(each.name);
-      if (found == from.end()) {
-        if (required) wrong(each.name, nullptr);
-      } else if (!each.set(out, *found)) {
-        wrong(each.name, &*found);
-      }
-    }
+  void members(const ordered_json& entry, Gemm& out) {
+    detail::each_member(
+        [&](const auto& row, auto& member) {
+          if (!of_product(row) && row.chosen == detail::Chosen::never) return;
+          const ordered_json& part = entry[of_product(row) ? "product" : "choice"];
+          const std::string name = name_in_file(row);
+          const auto found = part.find(name);
+          if (found == part.end()) {
+            if (in_each_entry(name)) wrong(name, nullptr);
+          } else if (!set(*found, row.legal, member)) {
+            wrong(name, &*found);
+          }
+        },
+        out);
+    for (const char* size : {"m", "n", "k"})
+      if (entry["product"].value(size, ordered_json(1)) == 0) wrong(size, &entry["product"][size]);
   }
 
   std::optional<TuningEntry> read_entry(const ordered_json& from) {
@@ -282,10 +233,7 @@ class Reader {
     else if (!from["us"].is_number() || from["us"].get<double>() < 0) wrong("us", &from["us"]);
     else from["us"].get_to(out.us);
     if (diags_.size() != before) return std::nullopt;
-    words(from["product"], product_words, true, out.choice);
-    words(from["product"], further_words, false, out.choice);
-    words(from["choice"], choice_words, true, out.choice);
-    words(from["choice"], further_choice_words, false, out.choice);
+    members(from, out.choice);
     if (diags_.size() != before) return std::nullopt;
     return out;
   }
@@ -319,14 +267,8 @@ class Lock {
 
 // The entry's configuration for a product with these leading dimensions and run-time sizes.
 Gemm applied(const Gemm& choice, const Gemm& product) {
-  Gemm out = product;
-  out.tile = choice.tile, out.stages = choice.stages, out.producers = choice.producers;
-  out.cluster = choice.cluster, out.group = choice.group, out.persistent = choice.persistent;
-  out.splits = choice.splits, out.stream_blocks = choice.stream_blocks;
-  out.cluster_columns = choice.cluster_columns;
-  out.cluster_splits = choice.cluster_splits, out.swap = choice.swap;
-  out.direct = choice.direct;
-  return out;
+  return with_members(product, choice,
+                      [](const auto& row) { return row.chosen != detail::Chosen::never; });
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include "bindings/c/read_json.h"
 #include "kernels/common/gpus.h"
-#include "kernels/registry/product_options.h"
 #include "tartan/kernels/mixed_gemm.h"
 #include "tartan/kernels/tuning.h"
 #include "tests/paths.h"
@@ -17,7 +16,6 @@
 namespace tartan {
 namespace {
 
-using builtins::ProductWords;
 using builtins::Request;
 using kernels::Gemm;
 using kernels::Gpu;
@@ -25,51 +23,26 @@ using kernels::Gpu;
 /// An option, the members that it stands for, and values.
 struct Row {
   const char* option;
-  int& (*word)(ProductWords&);
   int (*of)(const Gemm&);
   std::vector<int> values;
 };
-const Row rows[] = {
-    {"stages",
-     [](auto& w) -> int& { return w.stages; },
-     [](auto& g) { return g.stages; },
-     {2, 3, 5}},
-    {"producers",
-     [](auto& w) -> int& { return w.producers; },
-     [](auto& g) { return g.producers; },
-     {0, 4, 8}},
-    {"cluster",
-     [](auto& w) -> int& { return w.cluster; },
-     [](auto& g) { return g.cluster; },
-     {1, 2}},
-    {"cluster-columns",
-     [](auto& w) -> int& { return w.cluster_columns; },
-     [](auto& g) { return g.cluster_columns; },
-     {1, 2}},
-    {"group", [](auto& w) -> int& { return w.group; }, [](auto& g) { return g.group; }, {1, 8}},
-    {"splits", [](auto& w) -> int& { return w.splits; }, [](auto& g) { return g.splits; }, {1, 4}},
-    {"stream-blocks",
-     [](auto& w) -> int& { return w.stream_blocks; },
-     [](auto& g) { return g.stream_blocks; },
-     {0, 132}},
-    {"cluster-splits",
-     [](auto& w) -> int& { return w.cluster_splits; },
-     [](auto& g) { return g.cluster_splits; },
-     {1, 2, 4, 8}},
-    {"products",
-     [](auto& w) -> int& { return w.products; },
-     [](auto& g) { return g.tile.products; },
-     {1, 2}}};
+const Row rows[] = {{"stages", [](auto& g) { return g.stages; }, {2, 3, 5}},
+                    {"producers", [](auto& g) { return g.producers; }, {0, 4, 8}},
+                    {"cluster", [](auto& g) { return g.cluster; }, {1, 2}},
+                    {"cluster-columns", [](auto& g) { return g.cluster_columns; }, {1, 2}},
+                    {"group", [](auto& g) { return g.group; }, {1, 8}},
+                    {"splits", [](auto& g) { return g.splits; }, {1, 4}},
+                    {"stream-blocks", [](auto& g) { return g.stream_blocks; }, {0, 132}},
+                    {"cluster-splits", [](auto& g) { return g.cluster_splits; }, {1, 2, 4, 8}},
+                    {"products", [](auto& g) { return g.tile.products; }, {1, 2}}};
 
 /// The same of flags.
 struct Flag {
   const char* option;
-  bool ProductWords::*word;
   bool Gemm::*of;
 };
-const Flag flags[] = {{"swap", &ProductWords::swap, &Gemm::swap},
-                      {"direct", &ProductWords::direct, &Gemm::direct},
-                      {"persistent", &ProductWords::persistent, &Gemm::persistent}};
+const Flag flags[] = {
+    {"swap", &Gemm::swap}, {"direct", &Gemm::direct}, {"persistent", &Gemm::persistent}};
 
 struct Problem {
   int m, n, k;
@@ -81,19 +54,34 @@ constexpr Problem problems[] = {{4096, 4096, 4096, "bf16"},      {2048, 2048, 51
                                 {1, 4096, 4096, "f16"},          {128, 576, 7168, "f16", 1 << 28},
                                 {300, 1000, 777, "f16", 1 << 28}};
 
-ProductWords words_of(const Problem& of) {
-  ProductWords out;
-  out.m = of.m, out.n = of.n, out.k = of.k, out.type = out.c = of.type;
-  out.workspace = of.workspace;
-  return out;
+/// What a caller says in JSON, for a GPU.
+struct Said {
+  Said(const Gpu& gpu, const std::string& json) : request{gpu, {}} {
+    const auto given = builtins::read_json(registry.options(), "{" + json + "}", "gemm");
+    EXPECT_TRUE(given) << json << given.diags().text();
+    if (given) request.given = *given;
+  }
+
+  builtins::KernelRegistry registry;
+  Request request;
+};
+
+std::string words_of(const Problem& of) {
+  return fmt::format(R"("m": {}, "n": {}, "k": {}, "type": "{}", "c": "{}")", of.m, of.n, of.k,
+                     of.type, of.type) +
+         (of.workspace ? fmt::format(", \"workspace\": {}", of.workspace) : "");
 }
 
-Result<Gemm> choose(const ProductWords& words, const Gpu& gpu, std::vector<std::string> given) {
-  const auto read = builtins::read_gemm(words);
-  if (!read) return read.diags();
-  const auto full = builtins::completed(words, *read, Request{gpu, std::move(given)});
+Result<Gemm> choose(const Problem& of, const Gpu& gpu, const std::string& more = "") {
+  const Said said(gpu, words_of(of) + more);
+  const auto full = builtins::completed_gemm(said.registry, said.request);
   if (!full) return full.diags();
   return full->gemm;
+}
+
+Gemm product_of(const Problem& of, const Gpu& gpu) {
+  const Said said(gpu, words_of(of));
+  return *builtins::read_gemm(said.registry, said.request);
 }
 
 std::vector<Gpu> gpus() {
@@ -105,9 +93,9 @@ TEST(Given, WithoutOptionsTunedChooses) {
   std::set<std::string> differ;
   for (const Gpu& gpu : gpus())
     for (const Problem& each : problems) {
-      const auto chosen = choose(words_of(each), gpu, {});
+      const auto chosen = choose(each, gpu);
       ASSERT_TRUE(chosen) << chosen.diags().text();
-      const auto usual = kernels::tuned(*builtins::read_gemm(words_of(each)), gpu, each.workspace);
+      const auto usual = kernels::tuned(product_of(each, gpu), gpu, each.workspace);
       for (const Row& row : rows) {
         EXPECT_EQ(row.of(*chosen), row.of(usual)) << row.option;
         if (row.of(*chosen) != row.of(Gemm{})) differ.insert(row.option);
@@ -126,9 +114,7 @@ TEST(Given, NumbersHoldOrAreErrors) {
     for (const Problem& each : problems)
       for (const Row& row : rows)
         for (const int value : row.values) {
-          ProductWords words = words_of(each);
-          row.word(words) = value;
-          const auto chosen = choose(words, gpu, {row.option});
+          const auto chosen = choose(each, gpu, fmt::format(", \"{}\": {}", row.option, value));
           const std::string what = fmt::format("--{} {}, {} x {} x {} on {}", row.option, value,
                                                each.m, each.n, each.k, gpu.name());
           if (chosen) {
@@ -152,9 +138,7 @@ TEST(Given, FlagsHoldOrAreErrors) {
     for (const Problem& each : problems)
       for (const Flag& flag : flags)
         for (const bool value : {false, true}) {
-          ProductWords words = words_of(each);
-          words.*flag.word = value;
-          const auto chosen = choose(words, gpu, {flag.option});
+          const auto chosen = choose(each, gpu, fmt::format(", \"{}\": {}", flag.option, value));
           const std::string what = fmt::format("--{}={}, {} x {} x {} on {}", flag.option, value,
                                                each.m, each.n, each.k, gpu.name());
           if (chosen) {
@@ -186,80 +170,71 @@ TEST(Given, WhatIsChosenAroundItCompiles) {
                         {{4096, 4096, 4096, "bf16"}, {{"producers", 5}, {"cluster", 2}}},
                         {{128, 576, 7168, "f16"}, {{"splits", 4}, {"stages", 2}}}};
   for (const Case& each : cases) {
-    ProductWords words = words_of(each.problem);
-    std::vector<std::string> given;
+    std::string given;
     for (const auto& [option, value] : each.given)
-      for (const Row& row : rows)
-        if (std::string_view(row.option) == option)
-          row.word(words) = value, given.push_back(option);
-    ASSERT_EQ(given.size(), each.given.size());
-    const auto chosen = choose(words, gpu, given);
+      given += fmt::format(", \"{}\": {}", option, value);
+    const auto chosen = choose(each.problem, gpu, given);
     ASSERT_TRUE(chosen) << chosen.diags().text();
     for (const auto& [option, value] : each.given)
       for (const Row& row : rows)
         EXPECT_TRUE(std::string_view(row.option) != option || row.of(*chosen) == value) << option;
     const auto compiled = compile(kernels::gemm(*chosen), gpu.target().arch);
-    EXPECT_TRUE(compiled) << fmt::format("{}", fmt::join(given, " ")) << compiled.diags().text();
+    EXPECT_TRUE(compiled) << given << compiled.diags().text();
   }
 }
 
 TEST(Given, OfScaledProducts) {
   const Gpu gpu = *Gpu::find("H200");
-  ProductWords words{.m = 64, .n = 2112, .k = 7168};
-  const builtins::ScaledWords own;
-  const auto choose = [&](const builtins::ScaledWords& with, std::vector<std::string> given) {
-    return builtins::read_scaled_gemm(words, with, Request{gpu, std::move(given)});
+  const std::string few = R"("m": 64, "n": 2112, "k": 7168)";
+  const auto choose = [&](const std::string& json) {
+    const Said said(gpu, json);
+    return builtins::read_scaled_gemm(said.registry, said.request);
   };
-  EXPECT_EQ(choose(own, {})->cluster_splits, 2);
-  EXPECT_EQ(choose(own, {"cluster-splits"})->cluster_splits, 1);
-  EXPECT_GT(choose(own, {})->blocks_k, 1);
-  EXPECT_EQ(choose(own, {"blocks-k"})->blocks_k, 1);
-  words.cluster_splits = 4, words.stages = 3;
-  const auto four = choose(own, {"cluster-splits", "stages"});
+  EXPECT_EQ(choose(few)->cluster_splits, 2);
+  EXPECT_EQ(choose(few + R"(, "cluster-splits": 1)")->cluster_splits, 1);
+  EXPECT_GT(choose(few)->blocks_k, 1);
+  EXPECT_EQ(choose(few + R"(, "blocks-k": 1)")->blocks_k, 1);
+  const auto four = choose(few + R"(, "cluster-splits": 4, "stages": 3)");
   EXPECT_EQ(std::pair(four->cluster_splits, four->stages), std::pair(4, 3));
   EXPECT_TRUE(compile(kernels::scaled_gemm(*four), gpu.target().arch));
   // None that is chosen has such a cluster: it is put there. One that divides k has no other.
-  words.cluster_splits = 1, words.cluster = 4;
-  const auto wide = choose(own, {"cluster"});
+  const auto wide = choose(few + R"(, "cluster": 4)");
   ASSERT_TRUE(wide) << wide.diags().text();
   EXPECT_EQ(std::pair(wide->cluster, wide->cluster_splits), std::pair(4, 1));
   EXPECT_TRUE(compile(kernels::scaled_gemm(*wide), gpu.target().arch));
-  words.cluster_splits = 2;
-  const auto none = choose(own, {"cluster", "cluster-splits"});
+  const auto none = choose(few + R"(, "cluster": 4, "cluster-splits": 2)");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.diags()[0].message,
             "--cluster 4 --cluster-splits 2: the configurations that are chosen for sm_90a have no "
             "such one of this product; name a --tile, or leave out some of these");
-  words.cluster_splits = 1, words.cluster = 2;
-  const auto apart = choose({.grouping = "masked"}, {"cluster", "grouping", "share-a"});
+  const auto apart = choose(few + R"(, "cluster": 2, "grouping": "masked", "share-a": false)");
   ASSERT_FALSE(apart);
   EXPECT_EQ(apart.diags()[0].message,
             "--share-a=false: the CTAs of a cluster share A with --grouping masked, whose groups "
             "have a B each; leave it out, or take --cluster 1");
-  words = {.m = 4096, .n = 4096, .k = 4096};
-  EXPECT_EQ(choose(own, {})->cluster, 2);
-  EXPECT_EQ(choose(own, {"cluster"})->cluster, 1);
-  EXPECT_FALSE(choose(own, {"share-a"})->share_a);
+  const std::string many = R"("m": 4096, "n": 4096, "k": 4096)";
+  EXPECT_EQ(choose(many)->cluster, 2);
+  EXPECT_EQ(choose(many + R"(, "cluster": 1)")->cluster, 1);
+  EXPECT_FALSE(choose(many + R"(, "share-a": false)")->share_a);
   // The k of a tile is the caller's, too.
-  words.tile = "128x128x64", words.warps = "8x1";
-  EXPECT_EQ(choose(own, {"tile", "warps"})->tile.k, 64);
-  EXPECT_EQ(choose(own, {"tile", "warps"})->stages, kernels::ScaledGemm{}.stages);
+  const auto tile = choose(many + R"(, "tile": "128x128x64", "warps": "8x1")");
+  EXPECT_EQ(tile->tile.k, 64);
+  EXPECT_EQ(tile->stages, kernels::ScaledGemm{}.stages);
 }
 
 TEST(Given, OfProductsInGroups) {
   const Gpu gpu = *Gpu::find("H200");
-  ProductWords words{.m = 4096, .n = 4096, .k = 8192};
-  const auto choose = [&](std::vector<std::string> given) {
-    return builtins::read_k_grouped_gemm(words, {}, false, Request{gpu, std::move(given)});
+  const auto choose = [&](int m, const std::string& more = "") {
+    const Said said(gpu, fmt::format(R"("m": {}, "n": 4096, "k": 8192{})", m, more));
+    return builtins::read_k_grouped_gemm(said.registry, said.request);
   };
   const auto usual = kernels::tuned(kernels::KGroupedGemm{.m = 4096, .n = 4096, .k = 8192}, gpu);
-  EXPECT_EQ(choose({})->tile.n, usual.tile.n);
-  EXPECT_EQ(choose({})->cluster, 2);
-  EXPECT_EQ(choose({"cluster"})->cluster, 1);
+  EXPECT_EQ(choose(4096)->tile.n, usual.tile.n);
+  EXPECT_EQ(choose(4096)->cluster, 2);
+  EXPECT_EQ(choose(4096, R"(, "cluster": 1)")->cluster, 1);
   // Other clusters, and those of few rows, are put there.
   for (const int cluster : {2, 8}) {
-    words.m = 128, words.cluster = cluster;
-    const auto put = choose({"cluster"});
+    const auto put = choose(128, fmt::format(", \"cluster\": {}", cluster));
     ASSERT_TRUE(put) << put.diags().text();
     EXPECT_EQ(put->cluster, cluster);
     EXPECT_TRUE(compile(kernels::k_grouped_gemm(*put), gpu.target().arch));
@@ -280,15 +255,14 @@ TEST(Given, NoClustersBeforeSm90) {
 // Bytes that are given are enough.
 TEST(Given, WorkspaceHolds) {
   const Gpu gpu = *Gpu::find("H100");
-  ProductWords words = words_of({128, 576, 7168, "f16"});
-  words.splits = 4, words.workspace = 1000;
-  const auto refused = choose(words, gpu, {"splits", "workspace"});
+  const Problem few{128, 576, 7168, "f16"};
+  const auto refused = choose(few, gpu, R"(, "splits": 4, "workspace": 1000)");
   ASSERT_FALSE(refused);
   EXPECT_NE(
       refused.diags()[0].message.find("--workspace 1000: the partial sums of --splits 4 take"),
       std::string::npos)
       << refused.diags().text();
-  EXPECT_TRUE(choose(words, gpu, {"splits"}));
+  EXPECT_TRUE(choose(few, gpu, R"(, "splits": 4)"));
 }
 
 // The command and JSON give the same.

@@ -6,6 +6,7 @@
 
 #include "compiler/support/option.h"
 #include "kernels/common/keys.h"
+#include "kernels/common/options.h"
 #include "kernels/registry/registry.h"
 #include "tartan/kernels/tuning.h"
 #include "tests/support/text_files.h"
@@ -326,7 +327,7 @@ struct Digest {
 // Empty: refused.
 std::string key_of_case(const std::string& kernel, const std::string& options, const char* target) {
   const builtins::KernelRegistry registry;
-  const auto given = detail::read_json(registry.options(), "{" + options + "}", kernel);
+  const auto given = builtins::read_json(registry.options(), "{" + options + "}", kernel);
   if (!given) return {};
   const auto gpu = registry.gpu(*Target::parse(target));
   if (!gpu) return {};
@@ -367,7 +368,7 @@ TEST(OptionKeys, AreThoseOfTheLastVersion) {
 // An option whose values are not swept above would change unseen.
 TEST(OptionKeys, SweepEveryOption) {
   const builtins::KernelRegistry registry;
-  for (const detail::Option& option : registry.options())
+  for (const builtins::Option& option : registry.options())
     EXPECT_TRUE(std::ranges::any_of(all_values, [&](const Values& of) {
       return of.option == option.name;
     })) << option.name;
