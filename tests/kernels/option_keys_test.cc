@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "compiler/support/option.h"
+#include "bindings/c/read_json.h"
 #include "kernels/common/keys.h"
 #include "kernels/common/options.h"
 #include "kernels/registry/registry.h"
