@@ -299,15 +299,6 @@ TEST(EmulatorNames, SpecialRegistersOfTheHardware) {
     EXPECT_FALSE(run_body(std::string("mov.u32 r1, ") + name + ";").launched) << name;
 }
 
-// Every instruction of the table is executed, or rejected by a row with a reason.
-TEST(EmulatorNames, EveryOpcodeHasADecoder) {
-  for (std::uint16_t i = 1; i < static_cast<std::uint16_t>(isa::Opcode::count); ++i) {
-    const auto opcode = static_cast<isa::Opcode>(i);
-    EXPECT_TRUE(emulator::find_decode(opcode)) << isa::name(opcode);
-  }
-  EXPECT_FALSE(emulator::find_decode(isa::Opcode::none));
-}
-
 // A qualifier that the table has and the emulator does not handle is reported.
 TEST(EmulatorNames, UnhandledQualifiersAreReported) {
   for (const std::string line : {"add.rn.u32 r2, r0, r0;", "add.u32.u32 r2, r0, r0;",

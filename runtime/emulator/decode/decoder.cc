@@ -292,7 +292,7 @@ void Decoder::decode_statements(const ptx::Function& function) {
   guard_flip_ = 0;
   static const isa::Spelling ret = isa::read_spelling("ret");
   spelling.read(ret);
-  find_decode(Opcode::ret)(*this);
+  emulated(Opcode::ret).decode(*this);
 }
 
 bool Decoder::is_late() {
@@ -321,12 +321,10 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     guard_ = guard->slot;
     guard_flip_ = instruction.guard_negated ? ~std::uint32_t{0} : 0;
   }
-  const Decode decode = find_decode(spelling.opcode());
-  if (!decode) return unsupported();
-  if (is_newer_than_emulated(module_.spelling(instruction), decode)) return unsupported();
+  if (is_newer_than_emulated(spelling.as_read())) return unsupported();
   const std::size_t first = program_.ops.size();
   first_use_ = static_cast<std::ptrdiff_t>(program_.registers.uses.size());
-  decode(*this);
+  emulated(spelling.opcode()).decode(*this);
   if (recorded_) finish_recording(first);
   if (program_.judged()) watch(*this, first);
   if (program_.lifted) lift(*this, first);

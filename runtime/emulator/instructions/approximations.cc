@@ -224,7 +224,9 @@ void decode_either(Decoder& d) {
                           : 0);
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow approximations_rows[] = {
     {Opcode::fma, decode_float_arithmetic},
     {Opcode::rcp, decode_either<Reciprocal, ExactReciprocal>},
     {Opcode::sqrt, decode_either<Root, ExactRoot>},
@@ -235,9 +237,6 @@ constexpr InstructionRow rows[] = {
     {Opcode::cos, decode_approximate<Cosine>},
     {Opcode::tanh, decode_approximate<HyperbolicTangent>},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> approximation_instructions() { return rows; }
+static_assert(are_rows_of(approximations_rows, topics::approximations));
 
 }  // namespace tartan::TARTAN_ABI::emulator

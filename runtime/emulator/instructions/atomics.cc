@@ -389,11 +389,13 @@ void decode_late(Decoder& d) {
   else decode_reduction_async(d);
 }
 
-constexpr InstructionRow rows[] = {
-    {Opcode::atom, decode_atomic}, {Opcode::red, decode_atomic}, {Opcode::red_async, decode_late}};
-
 }  // namespace
 
-std::span<const InstructionRow> atomic_instructions() { return rows; }
+constexpr EmulatedRow atomics_rows[] = {
+    {Opcode::atom, decode_atomic},
+    {Opcode::red, decode_atomic},
+    {Opcode::red_async, decode_late},
+};
+static_assert(are_rows_of(atomics_rows, topics::atomics));
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -140,7 +140,9 @@ void decode_fence(Decoder& d) {
   }
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow barriers_rows[] = {
     {Opcode::bar, decode_barrier},
     {Opcode::bar_warp, decode_warp_barrier},
     {Opcode::barrier, decode_barrier},
@@ -151,9 +153,6 @@ constexpr InstructionRow rows[] = {
     {Opcode::fence_mbarrier_init, decode_fence},
     {Opcode::membar, decode_fence},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> barrier_instructions() { return rows; }
+static_assert(are_rows_of(barriers_rows, topics::barriers));
 
 }  // namespace tartan::TARTAN_ABI::emulator

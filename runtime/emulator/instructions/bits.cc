@@ -453,7 +453,9 @@ void decode_lop3(Decoder& d) {
   op.flags = combine == "and";
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow bits_rows[] = {
     {Opcode::and_, decode_logic<And>},
     {Opcode::or_, decode_logic<Or>},
     {Opcode::xor_, decode_logic<Xor>},
@@ -472,11 +474,7 @@ constexpr InstructionRow rows[] = {
     {Opcode::szext, decode_szext},
     {Opcode::fns, decode_fns},
     {Opcode::lop3, decode_lop3},
-
 };
-
-}  // namespace
-
-std::span<const InstructionRow> bit_instructions() { return rows; }
+static_assert(are_rows_of(bits_rows, topics::bits));
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -392,16 +392,15 @@ void decode_bulk_group(Decoder& d) {
   op.flags = reads;
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow bulk_rows[] = {
     {Opcode::cp_async_bulk, [](Decoder& d) { decode_bulk(d, nullptr); }},
     {Opcode::cp_reduce_async_bulk, decode_bulk_reduction},
     {Opcode::cp_async_bulk_commit_group, decode_bulk_group},
     {Opcode::cp_async_bulk_wait_group, decode_bulk_group},
     {Opcode::st_bulk, decode_store_bulk},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> bulk_instructions() { return rows; }
+static_assert(are_rows_of(bulk_rows, topics::bulk));
 
 }  // namespace tartan::TARTAN_ABI::emulator

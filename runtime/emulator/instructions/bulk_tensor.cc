@@ -411,13 +411,12 @@ void decode_tensor_copy(Decoder& d) {
   decode_store(d, *mode, reduces ? reduction_name(d) : "");
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow bulk_tensor_rows[] = {
     {Opcode::cp_async_bulk_tensor, decode_tensor_copy},
     {Opcode::cp_reduce_async_bulk_tensor, decode_tensor_copy},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> tensor_instructions() { return rows; }
+static_assert(are_rows_of(bulk_tensor_rows, topics::bulk_tensor));
 
 }  // namespace tartan::TARTAN_ABI::emulator

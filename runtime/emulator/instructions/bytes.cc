@@ -110,11 +110,13 @@ void decode_dot(Decoder& d) {
   emit(d, four ? dot<4> : dot<2>, a, b, flags);
 }
 
-constexpr InstructionRow rows[] = {
-    {Opcode::prmt, decode_prmt}, {Opcode::dp4a, decode_dot}, {Opcode::dp2a, decode_dot}};
-
 }  // namespace
 
-std::span<const InstructionRow> byte_instructions() { return rows; }
+constexpr EmulatedRow bytes_rows[] = {
+    {Opcode::prmt, decode_prmt},
+    {Opcode::dp4a, decode_dot},
+    {Opcode::dp2a, decode_dot},
+};
+static_assert(are_rows_of(bytes_rows, topics::bytes));
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -93,12 +93,15 @@ void decode(Decoder& d) {
   op.flags = flags;
 }
 
-constexpr InstructionRow rows[] = {
-    {Opcode::addc, decode}, {Opcode::subc, decode}, {Opcode::madc, decode}};
-
 }  // namespace
 
 void decode_carry(Decoder& decoder) { decode(decoder); }
-std::span<const InstructionRow> carry_instructions() { return rows; }
+
+constexpr EmulatedRow carry_rows[] = {
+    {Opcode::addc, decode},
+    {Opcode::subc, decode},
+    {Opcode::madc, decode},
+};
+static_assert(are_rows_of(carry_rows, topics::carry));
 
 }  // namespace tartan::TARTAN_ABI::emulator

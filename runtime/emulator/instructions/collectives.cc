@@ -291,14 +291,13 @@ void decode_elect(Decoder& d) {
   d.gather_anywhere(op, {.d = 32, .list = 1});
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow collectives_rows[] = {
     {Opcode::shfl, decode_shfl},   {Opcode::vote, decode_vote},
     {Opcode::match, decode_match}, {Opcode::activemask, decode_activemask},
     {Opcode::redux, decode_redux}, {Opcode::elect, decode_elect},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> warp_instructions() { return rows; }
+static_assert(are_rows_of(collectives_rows, topics::collectives));
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -379,13 +379,12 @@ void decode_copysign(Decoder& d) {
   op.b = b;
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow comparison_rows[] = {
     {Opcode::setp, decode_setp}, {Opcode::set, decode_set},     {Opcode::selp, decode_selp},
     {Opcode::slct, decode_slct}, {Opcode::testp, decode_testp}, {Opcode::copysign, decode_copysign},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> comparison_instructions() { return rows; }
+static_assert(are_rows_of(comparison_rows, topics::comparison));
 
 }  // namespace tartan::TARTAN_ABI::emulator

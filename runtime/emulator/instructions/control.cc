@@ -128,7 +128,9 @@ void decode_nothing(Decoder& d) {
   d.emit(no_operation);
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow control_rows[] = {
     {Opcode::bra, decode_bra},
     {Opcode::brx_idx, decode_brx},
     {Opcode::exit, decode_exit},
@@ -141,9 +143,6 @@ constexpr InstructionRow rows[] = {
     {Opcode::setmaxnreg, decode_register_budget},
     {Opcode::griddepcontrol, decode_griddepcontrol},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> control_instructions() { return rows; }
+static_assert(are_rows_of(control_rows, topics::control));
 
 }  // namespace tartan::TARTAN_ABI::emulator

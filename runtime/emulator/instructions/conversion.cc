@@ -456,11 +456,12 @@ void decode_cvt(Decoder& d) {
   result.widen(d);
 }
 
-constexpr InstructionRow rows[] = {{Opcode::cvt, decode_cvt},
-                                   {Opcode::cvt_pack, decode_integer_pack}};
-
 }  // namespace
 
-std::span<const InstructionRow> conversion_instructions() { return rows; }
+constexpr EmulatedRow conversion_rows[] = {
+    {Opcode::cvt, decode_cvt},
+    {Opcode::cvt_pack, decode_integer_pack},
+};
+static_assert(are_rows_of(conversion_rows, topics::conversion));
 
 }  // namespace tartan::TARTAN_ABI::emulator

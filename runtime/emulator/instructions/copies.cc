@@ -244,16 +244,15 @@ void decode_group(Decoder& d) {
   op.flags = !one;
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow copies_rows[] = {
     {Opcode::cp_async, decode_copy},
     {Opcode::cp_async_commit_group, decode_group},
     {Opcode::cp_async_wait_group, decode_group},
     {Opcode::cp_async_wait_all, decode_group},
     {Opcode::cp_async_mbarrier_arrive, decode_copy_arrival},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> copy_instructions() { return rows; }
+static_assert(are_rows_of(copies_rows, topics::copies));
 
 }  // namespace tartan::TARTAN_ABI::emulator

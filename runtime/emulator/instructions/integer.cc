@@ -447,7 +447,9 @@ void decode_sad(Decoder& d) {
   emit_ternary(d, ternary_of<SumOfDifferences>(type), type, type);
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow integer_rows[] = {
     {Opcode::add, decode_add},
     {Opcode::sub, decode_sub},
     {Opcode::mul, decode_mul},
@@ -462,9 +464,6 @@ constexpr InstructionRow rows[] = {
     {Opcode::neg, decode_sign<Negate>},
     {Opcode::sad, decode_sad},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> integer_instructions() { return rows; }
+static_assert(are_rows_of(integer_rows, topics::integer));
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -122,13 +122,12 @@ void decode_query(Decoder& d) {
   d.unsupported();
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow launch_control_rows[] = {
     {Opcode::clusterlaunchcontrol_try_cancel, decode_try},
     {Opcode::clusterlaunchcontrol_query_cancel, decode_query},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> launch_control_instructions() { return rows; }
+static_assert(are_rows_of(launch_control_rows, topics::launch_control));
 
 }  // namespace tartan::TARTAN_ABI::emulator

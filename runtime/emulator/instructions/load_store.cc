@@ -348,7 +348,11 @@ void decode_policy(Decoder& d) {
   d.emit(give_policy).d = to;
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+Window memory_window(Decoder& d) { return window_of(d.spelling.space(), d.in_kernel()); }
+
+constexpr EmulatedRow load_store_rows[] = {
     {Opcode::ld, decode_load},
     {Opcode::ldu, decode_load},
     {Opcode::st, decode_store},
@@ -361,11 +365,6 @@ constexpr InstructionRow rows[] = {
     {Opcode::discard, decode_hint},
     {Opcode::createpolicy, decode_policy},
 };
-
-}  // namespace
-
-Window memory_window(Decoder& d) { return window_of(d.spelling.space(), d.in_kernel()); }
-
-std::span<const InstructionRow> memory_instructions() { return rows; }
+static_assert(are_rows_of(load_store_rows, topics::load_store));
 
 }  // namespace tartan::TARTAN_ABI::emulator

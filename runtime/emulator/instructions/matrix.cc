@@ -486,15 +486,14 @@ void decode_matrix(Decoder& d) {
   d.program().matrices.push_back(std::move(m));
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow matrix_rows[] = {
     {Opcode::ldmatrix, decode_matrix},   {Opcode::stmatrix, decode_matrix},
     {Opcode::movmatrix, decode_matrix},  {Opcode::wmma_load, decode_matrix},
     {Opcode::wmma_store, decode_matrix}, {Opcode::wmma_mma, decode_matrix},
     {Opcode::mma, decode_matrix},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> matrix_instructions() { return rows; }
+static_assert(are_rows_of(matrix_rows, topics::matrix));
 
 }  // namespace tartan::TARTAN_ABI::emulator

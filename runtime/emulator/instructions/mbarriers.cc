@@ -314,7 +314,13 @@ void decode_mbarrier(Decoder& d) {
   emit_action(d, action, where, count, state);
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+void decode_arrival_after_copies(Decoder& d) {
+  emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
+}
+
+constexpr EmulatedRow mbarriers_rows[] = {
     {Opcode::mbarrier_init, decode_init},
     {Opcode::mbarrier_inval, decode_invalidate},
     {Opcode::mbarrier_expect_tx, decode_mbarrier},
@@ -325,13 +331,6 @@ constexpr InstructionRow rows[] = {
     {Opcode::mbarrier_try_wait, decode_wait},
     {Opcode::mbarrier_pending_count, decode_pending_count},
 };
-
-}  // namespace
-
-void decode_arrival_after_copies(Decoder& d) {
-  emit_action(d, Action::arrive, 0, d.constant(1, 32), std::nullopt);
-}
-
-std::span<const InstructionRow> mbarrier_instructions() { return rows; }
+static_assert(are_rows_of(mbarriers_rows, topics::mbarriers));
 
 }  // namespace tartan::TARTAN_ABI::emulator

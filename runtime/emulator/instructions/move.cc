@@ -384,14 +384,13 @@ void decode_getctarank(Decoder& d) {
   op.a = from;
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow move_rows[] = {
     {Opcode::mov, decode_mov},           {Opcode::cvta, decode_cvta},
     {Opcode::isspacep, decode_isspacep}, {Opcode::istypep, decode_istypep},
     {Opcode::mapa, decode_mapa},         {Opcode::getctarank, decode_getctarank},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> move_instructions() { return rows; }
+static_assert(are_rows_of(move_rows, topics::move));
 
 }  // namespace tartan::TARTAN_ABI::emulator

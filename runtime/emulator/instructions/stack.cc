@@ -190,15 +190,7 @@ void decode_stackrestore(Decoder& d) {
   d.emit(type == Type::u64 ? restore_stack<std::uint64_t> : restore_stack<std::uint32_t>).a = from;
 }
 
-constexpr InstructionRow rows[] = {
-    {Opcode::alloca, decode_alloca},
-    {Opcode::stacksave, decode_stacksave},
-    {Opcode::stackrestore, decode_stackrestore},
-};
-
 }  // namespace
-
-std::span<const InstructionRow> stack_instructions() { return rows; }
 
 void emit_enter_frame(Decoder& d) {
   d.emit([](Warp& warp, const Op& op) {
@@ -228,5 +220,12 @@ bool Decoder::takes_stack(const ptx::Function& function) const {
     return opcode == Opcode::alloca || opcode == Opcode::stackrestore;
   });
 }
+
+constexpr EmulatedRow stack_rows[] = {
+    {Opcode::alloca, decode_alloca},
+    {Opcode::stacksave, decode_stacksave},
+    {Opcode::stackrestore, decode_stackrestore},
+};
+static_assert(are_rows_of(stack_rows, topics::stack));
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -1,56 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/instructions/table.h - which instructions the emulator knows: one row per
-// opcode, by topic.
+// runtime/emulator/instructions/table.h - which instructions the emulator knows, by topic.
 #pragma once
 
-#include <span>
+#include <iterator>
 #include <string_view>
 
 #include "runtime/emulator/decode/decoder.h"
+#include "runtime/emulator/instructions/row.h"
 #include "runtime/emulator/numbers/small_float.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
 struct Access;
 
-using Decode = void (*)(Decoder&);
+/// Which topic an opcode belongs to: TOPIC_rows, in instructions/TOPIC.cc, has the rows in this
+/// order. Each opcode is in one of these lists or in that of table.cc, refused[], which says why.
+namespace topics {
+using enum isa::Opcode;
+inline constexpr Opcode integer[] = {add, sub, mul, mad, mul24, mad24, div,
+                                     rem, min, max, abs, neg,   sad};
+inline constexpr Opcode carry[] = {addc, subc, madc};
+inline constexpr Opcode bits[] = {and_, or_,  xor_,  not_, cnot, shl,  shr,   shf, popc,
+                                  clz,  brev, bfind, bfe,  bfi,  bmsk, szext, fns, lop3};
+inline constexpr Opcode bytes[] = {prmt, dp4a, dp2a};
+inline constexpr Opcode video[] = {
+    vadd,      vsub,  vabsdiff, vmin,  vmax,  vshl,  vshr,   vset,      vmad,  vadd2, vsub2, vavrg2,
+    vabsdiff2, vmin2, vmax2,    vset2, vadd4, vsub4, vavrg4, vabsdiff4, vmin4, vmax4, vset4};
+inline constexpr Opcode comparison[] = {setp, set, selp, slct, testp, copysign};
+inline constexpr Opcode conversion[] = {cvt, cvt_pack};
+inline constexpr Opcode move[] = {mov, cvta, isspacep, istypep, mapa, getctarank};
+inline constexpr Opcode load_store[] = {ld,
+                                        ldu,
+                                        st,
+                                        st_async,
+                                        prefetch,
+                                        prefetchu,
+                                        cp_async_bulk_prefetch,
+                                        cp_async_bulk_prefetch_tensor,
+                                        applypriority,
+                                        discard,
+                                        createpolicy};
+inline constexpr Opcode atomics[] = {atom, red, red_async};
+inline constexpr Opcode copies[] = {cp_async, cp_async_commit_group, cp_async_wait_group,
+                                    cp_async_wait_all, cp_async_mbarrier_arrive};
+inline constexpr Opcode mbarriers[] = {
+    mbarrier_init,        mbarrier_inval,    mbarrier_expect_tx,
+    mbarrier_complete_tx, mbarrier_arrive,   mbarrier_arrive_drop,
+    mbarrier_test_wait,   mbarrier_try_wait, mbarrier_pending_count};
+inline constexpr Opcode bulk[] = {cp_async_bulk, cp_reduce_async_bulk, cp_async_bulk_commit_group,
+                                  cp_async_bulk_wait_group, st_bulk};
+inline constexpr Opcode bulk_tensor[] = {cp_async_bulk_tensor, cp_reduce_async_bulk_tensor};
+inline constexpr Opcode tensormap[] = {tensormap_replace, tensormap_cp_fenceproxy};
+inline constexpr Opcode collectives[] = {shfl, vote, match, activemask, redux, elect};
+inline constexpr Opcode barriers[] = {bar,
+                                      bar_warp,
+                                      barrier,
+                                      barrier_cluster_arrive,
+                                      barrier_cluster_wait,
+                                      fence,
+                                      fence_proxy,
+                                      fence_mbarrier_init,
+                                      membar};
+inline constexpr Opcode control[] = {bra,       brx_idx, exit,    ret,        trap,          brkpt,
+                                     nanosleep, call,    pmevent, setmaxnreg, griddepcontrol};
+inline constexpr Opcode stack[] = {alloca, stacksave, stackrestore};
+inline constexpr Opcode matrix[] = {ldmatrix,   stmatrix, movmatrix, wmma_load,
+                                    wmma_store, wmma_mma, mma};
+inline constexpr Opcode warpgroup[] = {wgmma, wgmma_fence, wgmma_commit_group, wgmma_wait_group};
+inline constexpr Opcode approximations[] = {fma, rcp, sqrt, rsqrt, ex2, lg2, sin, cos, tanh};
+inline constexpr Opcode launch_control[] = {clusterlaunchcontrol_try_cancel,
+                                            clusterlaunchcontrol_query_cancel};
+}  // namespace topics
 
-struct InstructionRow {
-  Opcode opcode;
-  Decode decode;
-};
+extern const EmulatedRow integer_rows[std::size(topics::integer)];
+extern const EmulatedRow carry_rows[std::size(topics::carry)];
+extern const EmulatedRow bits_rows[std::size(topics::bits)];
+extern const EmulatedRow bytes_rows[std::size(topics::bytes)];
+extern const EmulatedRow video_rows[std::size(topics::video)];
+extern const EmulatedRow comparison_rows[std::size(topics::comparison)];
+extern const EmulatedRow conversion_rows[std::size(topics::conversion)];
+extern const EmulatedRow move_rows[std::size(topics::move)];
+extern const EmulatedRow load_store_rows[std::size(topics::load_store)];
+extern const EmulatedRow atomics_rows[std::size(topics::atomics)];
+extern const EmulatedRow copies_rows[std::size(topics::copies)];
+extern const EmulatedRow mbarriers_rows[std::size(topics::mbarriers)];
+extern const EmulatedRow bulk_rows[std::size(topics::bulk)];
+extern const EmulatedRow bulk_tensor_rows[std::size(topics::bulk_tensor)];
+extern const EmulatedRow tensormap_rows[std::size(topics::tensormap)];
+extern const EmulatedRow collectives_rows[std::size(topics::collectives)];
+extern const EmulatedRow barriers_rows[std::size(topics::barriers)];
+extern const EmulatedRow control_rows[std::size(topics::control)];
+extern const EmulatedRow stack_rows[std::size(topics::stack)];
+extern const EmulatedRow matrix_rows[std::size(topics::matrix)];
+extern const EmulatedRow warpgroup_rows[std::size(topics::warpgroup)];
+extern const EmulatedRow approximations_rows[std::size(topics::approximations)];
+extern const EmulatedRow launch_control_rows[std::size(topics::launch_control)];
 
-std::span<const InstructionRow> integer_instructions();
-std::span<const InstructionRow> carry_instructions();
-std::span<const InstructionRow> bit_instructions();
-std::span<const InstructionRow> byte_instructions();
-std::span<const InstructionRow> video_instructions();
-std::span<const InstructionRow> comparison_instructions();
-std::span<const InstructionRow> conversion_instructions();
-std::span<const InstructionRow> move_instructions();
-std::span<const InstructionRow> memory_instructions();
-std::span<const InstructionRow> atomic_instructions();
-std::span<const InstructionRow> copy_instructions();
-std::span<const InstructionRow> mbarrier_instructions();
-std::span<const InstructionRow> bulk_instructions();
-std::span<const InstructionRow> tensor_instructions();
-std::span<const InstructionRow> tensor_map_instructions();
-std::span<const InstructionRow> warp_instructions();
-std::span<const InstructionRow> barrier_instructions();
-std::span<const InstructionRow> control_instructions();
-std::span<const InstructionRow> stack_instructions();
-std::span<const InstructionRow> matrix_instructions();
-std::span<const InstructionRow> warpgroup_instructions();
-std::span<const InstructionRow> approximation_instructions();
-std::span<const InstructionRow> launch_control_instructions();
-std::span<const InstructionRow> refused_instructions();
-
-/// Whether `decode` would take a form of PTX after 9.0 that it was not taught: all but those of ld
-/// and st, whose words say no more than older ones, and of matrix products.
-bool is_newer_than_emulated(const isa::Spelling& spelling, Decode decode);
-
-/// How that opcode is decoded; null: the emulator does not know it.
-Decode find_decode(Opcode opcode);
+/// Whether it is a form of PTX after 9.0 that the decode functions, which know its opcode, were not
+/// taught: all but those of ld and st, whose words say no more than older ones, and of matrix
+/// products.
+bool is_newer_than_emulated(const isa::Spelling& spelling);
 
 /// What rest_on() says of instructions whose last bits are a table of the hardware's.
 inline constexpr std::string_view approximation_source =

@@ -118,13 +118,12 @@ void decode_copy(Decoder& d) {
   d.emit(copy_map).list = list;
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow tensormap_rows[] = {
     {Opcode::tensormap_replace, decode_replace},
     {Opcode::tensormap_cp_fenceproxy, decode_copy},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> tensor_map_instructions() { return rows; }
+static_assert(are_rows_of(tensormap_rows, topics::tensormap));
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -434,7 +434,9 @@ void decode_multiply_add(Decoder& d) {
   emit(d, run<MultiplyForm, multiply_add>, append(d, form), to, a, b, &c.operand);
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow video_rows[] = {
     {Opcode::vadd, decode_scalar},           {Opcode::vsub, decode_scalar},
     {Opcode::vabsdiff, decode_scalar},       {Opcode::vmin, decode_scalar},
     {Opcode::vmax, decode_scalar},           {Opcode::vshl, decode_scalar},
@@ -448,9 +450,6 @@ constexpr InstructionRow rows[] = {
     {Opcode::vmin4, decode_parallel<4>},     {Opcode::vmax4, decode_parallel<4>},
     {Opcode::vset4, decode_parallel<4>},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> video_instructions() { return rows; }
+static_assert(are_rows_of(video_rows, topics::video));
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -237,15 +237,14 @@ void decode_group(Decoder& d) {
   d.emit(wait).value = static_cast<std::uint64_t>(d.integer(d.operand(0)).value_or(0));
 }
 
-constexpr InstructionRow rows[] = {
+}  // namespace
+
+constexpr EmulatedRow warpgroup_rows[] = {
     {Opcode::wgmma, decode_product},
     {Opcode::wgmma_fence, decode_group},
     {Opcode::wgmma_commit_group, decode_group},
     {Opcode::wgmma_wait_group, decode_group},
 };
-
-}  // namespace
-
-std::span<const InstructionRow> warpgroup_instructions() { return rows; }
+static_assert(are_rows_of(warpgroup_rows, topics::warpgroup));
 
 }  // namespace tartan::TARTAN_ABI::emulator
