@@ -395,11 +395,12 @@ void decode_bulk_group(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow bulk_rows[] = {
-    {Opcode::cp_async_bulk, [](Decoder& d) { decode_bulk(d, nullptr); }},
-    {Opcode::cp_reduce_async_bulk, decode_bulk_reduction},
-    {Opcode::cp_async_bulk_commit_group, decode_bulk_group},
-    {Opcode::cp_async_bulk_wait_group, decode_bulk_group},
-    {Opcode::st_bulk, decode_store_bulk},
+    {Opcode::cp_async_bulk, [](Decoder& d) { decode_bulk(d, nullptr); }, Flow::ByHandler,
+     ValueSources::None},
+    {Opcode::cp_reduce_async_bulk, decode_bulk_reduction, Flow::ByHandler, ValueSources::None},
+    {Opcode::cp_async_bulk_commit_group, decode_bulk_group, Flow::ByHandler, ValueSources::None},
+    {Opcode::cp_async_bulk_wait_group, decode_bulk_group, Flow::ByHandler, ValueSources::None},
+    {Opcode::st_bulk, decode_store_bulk, Flow::Uses, ValueSources::None},
 };
 static_assert(are_rows_of(bulk_rows, topics::bulk));
 

@@ -113,9 +113,9 @@ void decode_dot(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow bytes_rows[] = {
-    {Opcode::prmt, decode_prmt},
-    {Opcode::dp4a, decode_dot},
-    {Opcode::dp2a, decode_dot},
+    {Opcode::prmt, decode_prmt, Flow::Permutes, ValueSources::None},
+    {Opcode::dp4a, decode_dot, Flow::Spreads, ValueSources::None},
+    {Opcode::dp2a, decode_dot, Flow::Spreads, ValueSources::None},
 };
 static_assert(are_rows_of(bytes_rows, topics::bytes));
 

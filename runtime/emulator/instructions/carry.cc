@@ -98,9 +98,9 @@ void decode(Decoder& d) {
 void decode_carry(Decoder& decoder) { decode(decoder); }
 
 constexpr EmulatedRow carry_rows[] = {
-    {Opcode::addc, decode},
-    {Opcode::subc, decode},
-    {Opcode::madc, decode},
+    {Opcode::addc, decode, Flow::Spreads, ValueSources::None},
+    {Opcode::subc, decode, Flow::Spreads, ValueSources::None},
+    {Opcode::madc, decode, Flow::Spreads, ValueSources::None},
 };
 static_assert(are_rows_of(carry_rows, topics::carry));
 

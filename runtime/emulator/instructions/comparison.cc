@@ -382,8 +382,12 @@ void decode_copysign(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow comparison_rows[] = {
-    {Opcode::setp, decode_setp}, {Opcode::set, decode_set},     {Opcode::selp, decode_selp},
-    {Opcode::slct, decode_slct}, {Opcode::testp, decode_testp}, {Opcode::copysign, decode_copysign},
+    {Opcode::setp, decode_setp, Flow::Spreads, ValueSources::None},
+    {Opcode::set, decode_set, Flow::Spreads, ValueSources::None},
+    {Opcode::selp, decode_selp, Flow::Selects, ValueSources::None},
+    {Opcode::slct, decode_slct, Flow::Spreads, ValueSources::None},
+    {Opcode::testp, decode_testp, Flow::Spreads, ValueSources::None},
+    {Opcode::copysign, decode_copysign, Flow::Spreads, ValueSources::None},
 };
 static_assert(are_rows_of(comparison_rows, topics::comparison));
 

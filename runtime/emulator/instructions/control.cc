@@ -131,17 +131,17 @@ void decode_nothing(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow control_rows[] = {
-    {Opcode::bra, decode_bra},
-    {Opcode::brx_idx, decode_brx},
-    {Opcode::exit, decode_exit},
-    {Opcode::ret, decode_ret},
-    {Opcode::trap, decode_trap},
-    {Opcode::brkpt, decode_trap},
-    {Opcode::nanosleep, decode_nanosleep},
-    {Opcode::call, decode_call},
-    {Opcode::pmevent, decode_nothing},
-    {Opcode::setmaxnreg, decode_register_budget},
-    {Opcode::griddepcontrol, decode_griddepcontrol},
+    {Opcode::bra, decode_bra, Flow::Uses, ValueSources::None},
+    {Opcode::brx_idx, decode_brx, Flow::Uses, ValueSources::None},
+    {Opcode::exit, decode_exit, Flow::Uses, ValueSources::None},
+    {Opcode::ret, decode_ret, Flow::Uses, ValueSources::None},
+    {Opcode::trap, decode_trap, Flow::Uses, ValueSources::None},
+    {Opcode::brkpt, decode_trap, Flow::Uses, ValueSources::None},
+    {Opcode::nanosleep, decode_nanosleep, Flow::Uses, ValueSources::None},
+    {Opcode::call, decode_call, Flow::ByHandler, ValueSources::Arguments},
+    {Opcode::pmevent, decode_nothing, Flow::Spreads, ValueSources::None},
+    {Opcode::setmaxnreg, decode_register_budget, Flow::Uses, ValueSources::None},
+    {Opcode::griddepcontrol, decode_griddepcontrol, Flow::Uses, ValueSources::None},
 };
 static_assert(are_rows_of(control_rows, topics::control));
 

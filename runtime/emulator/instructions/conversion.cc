@@ -459,8 +459,8 @@ void decode_cvt(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow conversion_rows[] = {
-    {Opcode::cvt, decode_cvt},
-    {Opcode::cvt_pack, decode_integer_pack},
+    {Opcode::cvt, decode_cvt, Flow::Converts, ValueSources::None},
+    {Opcode::cvt_pack, decode_integer_pack, Flow::Spreads, ValueSources::None},
 };
 static_assert(are_rows_of(conversion_rows, topics::conversion));
 

@@ -247,11 +247,11 @@ void decode_group(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow copies_rows[] = {
-    {Opcode::cp_async, decode_copy},
-    {Opcode::cp_async_commit_group, decode_group},
-    {Opcode::cp_async_wait_group, decode_group},
-    {Opcode::cp_async_wait_all, decode_group},
-    {Opcode::cp_async_mbarrier_arrive, decode_copy_arrival},
+    {Opcode::cp_async, decode_copy, Flow::ByHandler, ValueSources::None},
+    {Opcode::cp_async_commit_group, decode_group, Flow::ByHandler, ValueSources::None},
+    {Opcode::cp_async_wait_group, decode_group, Flow::ByHandler, ValueSources::None},
+    {Opcode::cp_async_wait_all, decode_group, Flow::ByHandler, ValueSources::None},
+    {Opcode::cp_async_mbarrier_arrive, decode_copy_arrival, Flow::ByHandler, ValueSources::None},
 };
 static_assert(are_rows_of(copies_rows, topics::copies));
 

@@ -450,19 +450,19 @@ void decode_sad(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow integer_rows[] = {
-    {Opcode::add, decode_add},
-    {Opcode::sub, decode_sub},
-    {Opcode::mul, decode_mul},
-    {Opcode::mad, decode_mad},
-    {Opcode::mul24, decode_mul24},
-    {Opcode::mad24, decode_mad24},
-    {Opcode::div, decode_div},
-    {Opcode::rem, decode_rem},
-    {Opcode::min, decode_extremum<Minimum>},
-    {Opcode::max, decode_extremum<Maximum>},
-    {Opcode::abs, decode_sign<Absolute>},
-    {Opcode::neg, decode_sign<Negate>},
-    {Opcode::sad, decode_sad},
+    {Opcode::add, decode_add, Flow::Spreads, ValueSources::None},
+    {Opcode::sub, decode_sub, Flow::Spreads, ValueSources::None},
+    {Opcode::mul, decode_mul, Flow::Spreads, ValueSources::None},
+    {Opcode::mad, decode_mad, Flow::Spreads, ValueSources::None},
+    {Opcode::mul24, decode_mul24, Flow::Spreads, ValueSources::None},
+    {Opcode::mad24, decode_mad24, Flow::Spreads, ValueSources::None},
+    {Opcode::div, decode_div, Flow::Spreads, ValueSources::None},
+    {Opcode::rem, decode_rem, Flow::Spreads, ValueSources::None},
+    {Opcode::min, decode_extremum<Minimum>, Flow::Spreads, ValueSources::None},
+    {Opcode::max, decode_extremum<Maximum>, Flow::Spreads, ValueSources::None},
+    {Opcode::abs, decode_sign<Absolute>, Flow::Spreads, ValueSources::None},
+    {Opcode::neg, decode_sign<Negate>, Flow::Spreads, ValueSources::None},
+    {Opcode::sad, decode_sad, Flow::Spreads, ValueSources::None},
 };
 static_assert(are_rows_of(integer_rows, topics::integer));
 

@@ -125,8 +125,8 @@ void decode_query(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow launch_control_rows[] = {
-    {Opcode::clusterlaunchcontrol_try_cancel, decode_try},
-    {Opcode::clusterlaunchcontrol_query_cancel, decode_query},
+    {Opcode::clusterlaunchcontrol_try_cancel, decode_try, Flow::Uses, ValueSources::None},
+    {Opcode::clusterlaunchcontrol_query_cancel, decode_query, Flow::Spreads, ValueSources::None},
 };
 static_assert(are_rows_of(launch_control_rows, topics::launch_control));
 

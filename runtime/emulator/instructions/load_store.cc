@@ -353,17 +353,17 @@ void decode_policy(Decoder& d) {
 Window memory_window(Decoder& d) { return window_of(d.spelling.space(), d.in_kernel()); }
 
 constexpr EmulatedRow load_store_rows[] = {
-    {Opcode::ld, decode_load},
-    {Opcode::ldu, decode_load},
-    {Opcode::st, decode_store},
-    {Opcode::st_async, decode_late},
-    {Opcode::prefetch, decode_hint},
-    {Opcode::prefetchu, decode_hint},
-    {Opcode::cp_async_bulk_prefetch, decode_hint},
-    {Opcode::cp_async_bulk_prefetch_tensor, decode_hint},
-    {Opcode::applypriority, decode_hint},
-    {Opcode::discard, decode_hint},
-    {Opcode::createpolicy, decode_policy},
+    {Opcode::ld, decode_load, Flow::Loads, ValueSources::None},
+    {Opcode::ldu, decode_load, Flow::Loads, ValueSources::None},
+    {Opcode::st, decode_store, Flow::Stores, ValueSources::None},
+    {Opcode::st_async, decode_late, Flow::Uses, ValueSources::None},
+    {Opcode::prefetch, decode_hint, Flow::Spreads, ValueSources::None},
+    {Opcode::prefetchu, decode_hint, Flow::Spreads, ValueSources::None},
+    {Opcode::cp_async_bulk_prefetch, decode_hint, Flow::ByHandler, ValueSources::None},
+    {Opcode::cp_async_bulk_prefetch_tensor, decode_hint, Flow::ByHandler, ValueSources::None},
+    {Opcode::applypriority, decode_hint, Flow::Spreads, ValueSources::None},
+    {Opcode::discard, decode_hint, Flow::Spreads, ValueSources::None},
+    {Opcode::createpolicy, decode_policy, Flow::Spreads, ValueSources::None},
 };
 static_assert(are_rows_of(load_store_rows, topics::load_store));
 

@@ -423,19 +423,6 @@ std::vector<RowElement> places_of(const isa::Form& form, bool fragment_move) {
   return out;
 }
 
-Handler handler_of(isa::Opcode opcode) {
-  switch (opcode) {
-    case isa::Opcode::ldmatrix: return load_matrix;
-    case isa::Opcode::stmatrix: return store_matrix;
-    case isa::Opcode::movmatrix: return transpose_matrix;
-    case isa::Opcode::wmma_load: return load_fragment;
-    case isa::Opcode::wmma_store: return store_fragment;
-    case isa::Opcode::wmma_mma:
-    case isa::Opcode::mma: return product;
-    default: return nullptr;
-  }
-}
-
 // PTX ISA, "ldmatrix": on sm_75 all lanes have a valid address, later those that name a row.
 int addresses_of(const isa::Form& form, Hardware hardware) {
   const int matrices = isa::fragment(form, Operand::d).matrices;
@@ -443,7 +430,7 @@ int addresses_of(const isa::Form& form, Hardware hardware) {
   return hardware <= Hardware::sm_75 ? 32 : form.shape.m * matrices;
 }
 
-void decode_matrix(Decoder& d) {
+void decode_matrix(Decoder& d, Handler handler) {
   isa::FormText text = isa::parse_form(d.spelling.text());
   d.spelling.ignore_all();
   if (!text.unknown.empty())
@@ -454,10 +441,8 @@ void decode_matrix(Decoder& d) {
       m.form.opcode == isa::Opcode::wmma_load || m.form.opcode == isa::Opcode::wmma_store;
   if (fragment_move) m.form.stride = d.operand_count() == 3;
   const auto instruction = isa::find(m.form);
-  const Handler handler = handler_of(m.form.opcode);
   if (!instruction)
     return d.error("unknown-form"_rule, fmt::format("unknown instruction {}", d.spelling.text()));
-  if (!handler) return d.unsupported();
   if (!d.expect_operands(instruction->operands.size(), instruction->operands.size())) return;
 
   Op op{};
@@ -486,13 +471,21 @@ void decode_matrix(Decoder& d) {
   d.program().matrices.push_back(std::move(m));
 }
 
+template <Handler handler>
+void decode(Decoder& d) {
+  decode_matrix(d, handler);
+}
+
 }  // namespace
 
 constexpr EmulatedRow matrix_rows[] = {
-    {Opcode::ldmatrix, decode_matrix},   {Opcode::stmatrix, decode_matrix},
-    {Opcode::movmatrix, decode_matrix},  {Opcode::wmma_load, decode_matrix},
-    {Opcode::wmma_store, decode_matrix}, {Opcode::wmma_mma, decode_matrix},
-    {Opcode::mma, decode_matrix},
+    {Opcode::ldmatrix, decode<load_matrix>, Flow::LoadsRows, ValueSources::None},
+    {Opcode::stmatrix, decode<store_matrix>, Flow::StoresRows, ValueSources::None},
+    {Opcode::movmatrix, decode<transpose_matrix>, Flow::Transposes, ValueSources::None},
+    {Opcode::wmma_load, decode<load_fragment>, Flow::ByHandler, ValueSources::None},
+    {Opcode::wmma_store, decode<store_fragment>, Flow::ByHandler, ValueSources::Source},
+    {Opcode::wmma_mma, decode<product>, Flow::Multiplies, ValueSources::None},
+    {Opcode::mma, decode<product>, Flow::Multiplies, ValueSources::None},
 };
 static_assert(are_rows_of(matrix_rows, topics::matrix));
 

@@ -387,9 +387,12 @@ void decode_getctarank(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow move_rows[] = {
-    {Opcode::mov, decode_mov},           {Opcode::cvta, decode_cvta},
-    {Opcode::isspacep, decode_isspacep}, {Opcode::istypep, decode_istypep},
-    {Opcode::mapa, decode_mapa},         {Opcode::getctarank, decode_getctarank},
+    {Opcode::mov, decode_mov, Flow::Copies, ValueSources::None},
+    {Opcode::cvta, decode_cvta, Flow::Spreads, ValueSources::None},
+    {Opcode::isspacep, decode_isspacep, Flow::Spreads, ValueSources::None},
+    {Opcode::istypep, decode_istypep, Flow::Spreads, ValueSources::None},
+    {Opcode::mapa, decode_mapa, Flow::Spreads, ValueSources::None},
+    {Opcode::getctarank, decode_getctarank, Flow::Spreads, ValueSources::None},
 };
 static_assert(are_rows_of(move_rows, topics::move));
 

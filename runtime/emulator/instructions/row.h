@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <span>
 
 #include "tartan/isa/opcode.h"
@@ -37,9 +38,51 @@ class Given {
   T value_;
 };
 
+/// How undefined bits go through an instruction (runtime/emulator/definedness).
+enum class Flow : std::uint8_t {
+  Spreads,     // any undefined bit of a source makes its results undefined, by elements of vectors
+  Copies,      // mov: bits, packed and unpacked
+  Not,         // bits
+  And,         // bits; a defined 0 decides
+  Or,          // bits; a defined 1 decides
+  Xor,         // bits; a register with itself is defined
+  Table,       // lop3: bits, by its truth table
+  ShiftsLeft,  // bits
+  ShiftsRight,
+  Funnels,    // shf
+  Reverses,   // brev
+  Extracts,   // bfe
+  Inserts,    // bfi
+  Permutes,   // prmt: bytes
+  Selects,    // selp: the operand that is chosen
+  Converts,   // cvt: between integers bits, else Spreads
+  Loads,      // ld
+  Stores,     // st
+  Atomic,     // atom, red
+  LoadsRows,  // ldmatrix
+  StoresRows,
+  Collects,    // vote, match, redux, bar.red: all lanes' results depend on all lanes' sources
+  Transposes,  // movmatrix
+  Multiplies,  // mma, wmma.mma
+  Uses,        // all sources decide control or a side effect; results are defined
+  ByHandler,   // its handler says what it moves; sources that are no value decide side effects
+};
+
+/// Which of its sources are values that move on and decide nothing, where the flow is Uses, Collects
+/// or ByHandler.
+enum class ValueSources : std::uint8_t {
+  None,
+  Source,      // the operand after the result
+  Predicates,  // those of bar.red
+  Arguments,   // of a call
+  Factors,     // of wgmma: what is multiplied and added, not the descriptors
+};
+
 struct EmulatedRow {
   Opcode opcode;
   Given<Decode> decode;
+  Given<Flow> flow;
+  Given<ValueSources> values;
 };
 
 /// The row of an opcode. Those that are not emulated share one, whose decode function says why.

@@ -96,7 +96,7 @@ void refuse(Decoder& d) {
           fmt::format("{} are not emulated: {}", row->what, d.spelling.text()));
 }
 
-constexpr EmulatedRow refused_row = {Opcode::none, refuse};
+constexpr EmulatedRow refused_row = {Opcode::none, refuse, Flow::Uses, ValueSources::None};
 
 struct Topic {
   std::span<const Opcode> opcodes;

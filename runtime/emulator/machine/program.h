@@ -26,6 +26,7 @@
 #include "compiler/isa/timed.h"
 #include "runtime/emulator/algebra/lift.h"
 #include "runtime/emulator/decode/op_registers.h"
+#include "runtime/emulator/instructions/row.h"
 #include "runtime/emulator/matrix/matrix.h"
 #include "runtime/emulator/matrix/wgmma.h"
 #include "tartan/isa/form.h"
@@ -196,36 +197,6 @@ struct TimedOp {
   std::uint8_t group = 0;                // 0: cp.async, 1: bulk, 2: wgmma
   std::optional<std::uint32_t> pending;  // Waits: groups that may be; none: all are waited for
   isa::Opcode opcode = {};
-};
-
-/// How undefined bits go through an instruction (runtime/emulator/definedness).
-enum class Flow : std::uint8_t {
-  Spreads,     // any undefined bit of a source makes its results undefined, by elements of vectors
-  Copies,      // mov: bits, packed and unpacked
-  Not,         // bits
-  And,         // bits; a defined 0 decides
-  Or,          // bits; a defined 1 decides
-  Xor,         // bits; a register with itself is defined
-  Table,       // lop3: bits, by its truth table
-  ShiftsLeft,  // bits
-  ShiftsRight,
-  Funnels,    // shf
-  Reverses,   // brev
-  Extracts,   // bfe
-  Inserts,    // bfi
-  Permutes,   // prmt: bytes
-  Selects,    // selp: the operand that is chosen
-  Converts,   // cvt: between integers bits, else Spreads
-  Loads,      // ld
-  Stores,     // st
-  Atomic,     // atom, red
-  LoadsRows,  // ldmatrix
-  StoresRows,
-  Collects,    // vote, match, redux, bar.red: all lanes' results depend on all lanes' sources
-  Transposes,  // movmatrix
-  Multiplies,  // mma, wmma.mma
-  Uses,        // all sources decide control or a side effect; results are defined
-  ByHandler,   // its handler says what it moves; sources that are no value decide side effects
 };
 
 /// A register that may be read before it is written.
