@@ -119,70 +119,35 @@ Step arithmetic(Lift& lift) {
   return words ? compute_integers : compute_bits;
 }
 
-Step step_of(Lift& lift) {
-  switch (lift.spelling->opcode) {
-    case Opcode::mov: return move_words;
-    case Opcode::selp: return select;
-    case Opcode::slct: return select_by_sign;
-    case Opcode::setp: return compare_words;
-    case Opcode::shfl: return shuffle_lanes;
-    case Opcode::prmt: return permute_bytes;
-    case Opcode::shl:
-    case Opcode::shr:
-    case Opcode::shf:
-    case Opcode::bfe:
-    case Opcode::bfi: return shift_bytes;
-    case Opcode::and_:
-    case Opcode::or_:
-    case Opcode::xor_:
-    case Opcode::not_:
-    case Opcode::lop3: return combine_bits;
-    case Opcode::add:
-    case Opcode::sub:
-    case Opcode::mul:
-    case Opcode::mad:
-    case Opcode::fma:
-    case Opcode::neg:
-    case Opcode::abs:
-    case Opcode::min:
-    case Opcode::max:
-    case Opcode::div: return arithmetic(lift);
-    case Opcode::rcp:
-    case Opcode::sqrt:
-    case Opcode::rsqrt:
-    case Opcode::sin:
-    case Opcode::cos:
-    case Opcode::lg2:
-    case Opcode::ex2:
-    case Opcode::tanh:
-    case Opcode::copysign: return with_types(lift, compute_values);
-    case Opcode::cvt: return convert(lift);
-    case Opcode::set:
-    case Opcode::testp: return forget;
-    case Opcode::ld:
-    case Opcode::ldu: return load_words;
-    case Opcode::st: return store_words;
-    case Opcode::atom:
-    case Opcode::red: return update_memory;
-    case Opcode::ldmatrix: return load_rows;
-    case Opcode::stmatrix: return store_rows;
-    case Opcode::movmatrix: return transpose_matrix;
-    default: return compute_bits;
-  }
-}
+Meaning meaning_of(const Lift& lift) { return emulated(lift.spelling->opcode).lift; }
 
-// These look into their own operations: matrix.cc, wgmma.cc and the copies call what they need.
-bool lifts_itself(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::wmma_load:
-    case Opcode::wmma_store:
-    case Opcode::wmma_mma:
-    case Opcode::mma:
-    case Opcode::wgmma:
-    case Opcode::cp_async:
-    case Opcode::call: return true;
-    default: return false;
+Step step_of(Lift& lift) {
+  switch (meaning_of(lift)) {
+    case Meaning::Bits:
+    case Meaning::Fields: return compute_bits;
+    case Meaning::Moves: return move_words;
+    case Meaning::Selects: return select;
+    case Meaning::SelectsBySign: return select_by_sign;
+    case Meaning::Compares: return compare_words;
+    case Meaning::Shuffles: return shuffle_lanes;
+    case Meaning::Permutes: return permute_bytes;
+    case Meaning::ShiftsLeft:
+    case Meaning::Shifts: return shift_bytes;
+    case Meaning::Inverts:
+    case Meaning::Combines: return combine_bits;
+    case Meaning::Computes: return arithmetic(lift);
+    case Meaning::Functions: return with_types(lift, compute_values);
+    case Meaning::Converts: return convert(lift);
+    case Meaning::Forgets: return forget;
+    case Meaning::Loads: return load_words;
+    case Meaning::Stores: return store_words;
+    case Meaning::Updates: return update_memory;
+    case Meaning::LoadsRows: return load_rows;
+    case Meaning::StoresRows: return store_rows;
+    case Meaning::Transposes: return transpose_matrix;
+    case Meaning::ByHandler: return nullptr;
   }
+  return nullptr;
 }
 
 void read_operands(Decoder& d, Lift& lift) {
@@ -232,11 +197,9 @@ bool forget(Warp& warp, const Op&, const Lift& lift) {
 namespace {
 
 // What takes words apart, whose elements are smaller than they are.
-bool takes_fields(Opcode opcode) {
-  constexpr Opcode all[] = {Opcode::and_, Opcode::or_,  Opcode::xor_, Opcode::lop3,
-                            Opcode::shr,  Opcode::shf,  Opcode::bfe,  Opcode::bfi,
-                            Opcode::prmt, Opcode::dp4a, Opcode::dp2a};
-  return std::ranges::find(all, opcode) != std::end(all);
+bool takes_fields(Meaning meaning) {
+  return meaning == Meaning::Fields || meaning == Meaning::Permutes || meaning == Meaning::Shifts ||
+         meaning == Meaning::Combines;
 }
 
 }  // namespace
@@ -244,7 +207,7 @@ bool takes_fields(Opcode opcode) {
 bool compute_bits(Warp& warp, const Op& op, const Lift& lift) {
   if (!tagged(warp, lift.s)) return forget(warp, op, lift);
   Algebra& algebra = *active_algebra;
-  const bool fields = takes_fields(lift.spelling->opcode);
+  const bool fields = takes_fields(meaning_of(lift));
   const auto use = static_cast<InputUse>(fields ? by_bits | as_fields : by_bits);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
@@ -272,9 +235,10 @@ bool compute_bits(Warp& warp, const Op& op, const Lift& lift) {
 void lift(Decoder& d, std::size_t first) {
   Program& program = d.program();
   const isa::Spelling& spelling = d.spelling.as_read();
-  if (d.failed() || program.ops.size() == first || lifts_itself(spelling.opcode)) return;
+  if (d.failed() || program.ops.size() == first) return;
   Lift lift{.spelling = &spelling};
   lift.step = step_of(lift);
+  if (!lift.step) return;
   const std::size_t last = program.ops.size() - 1;
   read_operands(d, lift);
   if (d.failed() || (lift.step == compute_bits && lift.d.empty())) return;

@@ -227,15 +227,18 @@ void decode_either(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow approximations_rows[] = {
-    {Opcode::fma, decode_float_arithmetic, Flow::Spreads, ValueSources::None},
-    {Opcode::rcp, decode_either<Reciprocal, ExactReciprocal>, Flow::Spreads, ValueSources::None},
-    {Opcode::sqrt, decode_either<Root, ExactRoot>, Flow::Spreads, ValueSources::None},
-    {Opcode::rsqrt, decode_approximate<ReciprocalRoot>, Flow::Spreads, ValueSources::None},
-    {Opcode::ex2, decode_approximate<Exponential>, Flow::Spreads, ValueSources::None},
-    {Opcode::lg2, decode_approximate<Logarithm>, Flow::Spreads, ValueSources::None},
-    {Opcode::sin, decode_approximate<Sine>, Flow::Spreads, ValueSources::None},
-    {Opcode::cos, decode_approximate<Cosine>, Flow::Spreads, ValueSources::None},
-    {Opcode::tanh, decode_approximate<HyperbolicTangent>, Flow::Spreads, ValueSources::None},
+    computation(Opcode::fma, decode_float_arithmetic, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::rcp, decode_either<Reciprocal, ExactReciprocal>, Flow::Spreads,
+                Meaning::Functions),
+    computation(Opcode::sqrt, decode_either<Root, ExactRoot>, Flow::Spreads, Meaning::Functions),
+    computation(Opcode::rsqrt, decode_approximate<ReciprocalRoot>, Flow::Spreads,
+                Meaning::Functions),
+    computation(Opcode::ex2, decode_approximate<Exponential>, Flow::Spreads, Meaning::Functions),
+    computation(Opcode::lg2, decode_approximate<Logarithm>, Flow::Spreads, Meaning::Functions),
+    computation(Opcode::sin, decode_approximate<Sine>, Flow::Spreads, Meaning::Functions),
+    computation(Opcode::cos, decode_approximate<Cosine>, Flow::Spreads, Meaning::Functions),
+    computation(Opcode::tanh, decode_approximate<HyperbolicTangent>, Flow::Spreads,
+                Meaning::Functions),
 };
 static_assert(are_rows_of(approximations_rows, topics::approximations));
 

@@ -392,9 +392,9 @@ void decode_late(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow atomics_rows[] = {
-    {Opcode::atom, decode_atomic, Flow::Atomic, ValueSources::None},
-    {Opcode::red, decode_atomic, Flow::Atomic, ValueSources::None},
-    {Opcode::red_async, decode_late, Flow::Uses, ValueSources::None},
+    {Opcode::atom, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates},
+    {Opcode::red, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates},
+    {Opcode::red_async, decode_late, Flow::Uses, ValueSources::None, Meaning::Bits},
 };
 static_assert(are_rows_of(atomics_rows, topics::atomics));
 

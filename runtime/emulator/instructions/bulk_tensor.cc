@@ -414,8 +414,10 @@ void decode_tensor_copy(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow bulk_tensor_rows[] = {
-    {Opcode::cp_async_bulk_tensor, decode_tensor_copy, Flow::ByHandler, ValueSources::None},
-    {Opcode::cp_reduce_async_bulk_tensor, decode_tensor_copy, Flow::ByHandler, ValueSources::None},
+    {Opcode::cp_async_bulk_tensor, decode_tensor_copy, Flow::ByHandler, ValueSources::None,
+     Meaning::Bits},
+    {Opcode::cp_reduce_async_bulk_tensor, decode_tensor_copy, Flow::ByHandler, ValueSources::None,
+     Meaning::Bits},
 };
 static_assert(are_rows_of(bulk_tensor_rows, topics::bulk_tensor));
 

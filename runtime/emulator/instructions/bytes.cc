@@ -113,9 +113,9 @@ void decode_dot(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow bytes_rows[] = {
-    {Opcode::prmt, decode_prmt, Flow::Permutes, ValueSources::None},
-    {Opcode::dp4a, decode_dot, Flow::Spreads, ValueSources::None},
-    {Opcode::dp2a, decode_dot, Flow::Spreads, ValueSources::None},
+    computation(Opcode::prmt, decode_prmt, Flow::Permutes, Meaning::Permutes),
+    computation(Opcode::dp4a, decode_dot, Flow::Spreads, Meaning::Fields),
+    computation(Opcode::dp2a, decode_dot, Flow::Spreads, Meaning::Fields),
 };
 static_assert(are_rows_of(bytes_rows, topics::bytes));
 

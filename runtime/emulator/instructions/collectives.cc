@@ -294,12 +294,12 @@ void decode_elect(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow collectives_rows[] = {
-    {Opcode::shfl, decode_shfl, Flow::ByHandler, ValueSources::Source},
-    {Opcode::vote, decode_vote, Flow::Collects, ValueSources::Source},
-    {Opcode::match, decode_match, Flow::Collects, ValueSources::Source},
-    {Opcode::activemask, decode_activemask, Flow::Spreads, ValueSources::None},
-    {Opcode::redux, decode_redux, Flow::Collects, ValueSources::Source},
-    {Opcode::elect, decode_elect, Flow::Uses, ValueSources::None},
+    {Opcode::shfl, decode_shfl, Flow::ByHandler, ValueSources::Source, Meaning::Shuffles},
+    {Opcode::vote, decode_vote, Flow::Collects, ValueSources::Source, Meaning::Bits},
+    {Opcode::match, decode_match, Flow::Collects, ValueSources::Source, Meaning::Bits},
+    {Opcode::activemask, decode_activemask, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    {Opcode::redux, decode_redux, Flow::Collects, ValueSources::Source, Meaning::Bits},
+    {Opcode::elect, decode_elect, Flow::Uses, ValueSources::None, Meaning::Bits},
 };
 static_assert(are_rows_of(collectives_rows, topics::collectives));
 

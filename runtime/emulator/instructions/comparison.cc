@@ -382,12 +382,12 @@ void decode_copysign(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow comparison_rows[] = {
-    {Opcode::setp, decode_setp, Flow::Spreads, ValueSources::None},
-    {Opcode::set, decode_set, Flow::Spreads, ValueSources::None},
-    {Opcode::selp, decode_selp, Flow::Selects, ValueSources::None},
-    {Opcode::slct, decode_slct, Flow::Spreads, ValueSources::None},
-    {Opcode::testp, decode_testp, Flow::Spreads, ValueSources::None},
-    {Opcode::copysign, decode_copysign, Flow::Spreads, ValueSources::None},
+    computation(Opcode::setp, decode_setp, Flow::Spreads, Meaning::Compares),
+    computation(Opcode::set, decode_set, Flow::Spreads, Meaning::Forgets),
+    computation(Opcode::selp, decode_selp, Flow::Selects, Meaning::Selects),
+    computation(Opcode::slct, decode_slct, Flow::Spreads, Meaning::SelectsBySign),
+    computation(Opcode::testp, decode_testp, Flow::Spreads, Meaning::Forgets),
+    computation(Opcode::copysign, decode_copysign, Flow::Spreads, Meaning::Functions),
 };
 static_assert(are_rows_of(comparison_rows, topics::comparison));
 

@@ -131,17 +131,17 @@ void decode_nothing(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow control_rows[] = {
-    {Opcode::bra, decode_bra, Flow::Uses, ValueSources::None},
-    {Opcode::brx_idx, decode_brx, Flow::Uses, ValueSources::None},
-    {Opcode::exit, decode_exit, Flow::Uses, ValueSources::None},
-    {Opcode::ret, decode_ret, Flow::Uses, ValueSources::None},
-    {Opcode::trap, decode_trap, Flow::Uses, ValueSources::None},
-    {Opcode::brkpt, decode_trap, Flow::Uses, ValueSources::None},
-    {Opcode::nanosleep, decode_nanosleep, Flow::Uses, ValueSources::None},
-    {Opcode::call, decode_call, Flow::ByHandler, ValueSources::Arguments},
-    {Opcode::pmevent, decode_nothing, Flow::Spreads, ValueSources::None},
-    {Opcode::setmaxnreg, decode_register_budget, Flow::Uses, ValueSources::None},
-    {Opcode::griddepcontrol, decode_griddepcontrol, Flow::Uses, ValueSources::None},
+    {Opcode::bra, decode_bra, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::brx_idx, decode_brx, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::exit, decode_exit, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::ret, decode_ret, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::trap, decode_trap, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::brkpt, decode_trap, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::nanosleep, decode_nanosleep, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::call, decode_call, Flow::ByHandler, ValueSources::Arguments, Meaning::ByHandler},
+    {Opcode::pmevent, decode_nothing, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    {Opcode::setmaxnreg, decode_register_budget, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::griddepcontrol, decode_griddepcontrol, Flow::Uses, ValueSources::None, Meaning::Bits},
 };
 static_assert(are_rows_of(control_rows, topics::control));
 

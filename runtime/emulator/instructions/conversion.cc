@@ -459,8 +459,8 @@ void decode_cvt(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow conversion_rows[] = {
-    {Opcode::cvt, decode_cvt, Flow::Converts, ValueSources::None},
-    {Opcode::cvt_pack, decode_integer_pack, Flow::Spreads, ValueSources::None},
+    computation(Opcode::cvt, decode_cvt, Flow::Converts, Meaning::Converts),
+    computation(Opcode::cvt_pack, decode_integer_pack, Flow::Spreads, Meaning::Bits),
 };
 static_assert(are_rows_of(conversion_rows, topics::conversion));
 

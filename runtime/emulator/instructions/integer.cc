@@ -450,19 +450,19 @@ void decode_sad(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow integer_rows[] = {
-    {Opcode::add, decode_add, Flow::Spreads, ValueSources::None},
-    {Opcode::sub, decode_sub, Flow::Spreads, ValueSources::None},
-    {Opcode::mul, decode_mul, Flow::Spreads, ValueSources::None},
-    {Opcode::mad, decode_mad, Flow::Spreads, ValueSources::None},
-    {Opcode::mul24, decode_mul24, Flow::Spreads, ValueSources::None},
-    {Opcode::mad24, decode_mad24, Flow::Spreads, ValueSources::None},
-    {Opcode::div, decode_div, Flow::Spreads, ValueSources::None},
-    {Opcode::rem, decode_rem, Flow::Spreads, ValueSources::None},
-    {Opcode::min, decode_extremum<Minimum>, Flow::Spreads, ValueSources::None},
-    {Opcode::max, decode_extremum<Maximum>, Flow::Spreads, ValueSources::None},
-    {Opcode::abs, decode_sign<Absolute>, Flow::Spreads, ValueSources::None},
-    {Opcode::neg, decode_sign<Negate>, Flow::Spreads, ValueSources::None},
-    {Opcode::sad, decode_sad, Flow::Spreads, ValueSources::None},
+    computation(Opcode::add, decode_add, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::sub, decode_sub, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::mul, decode_mul, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::mad, decode_mad, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::mul24, decode_mul24, Flow::Spreads, Meaning::Bits),
+    computation(Opcode::mad24, decode_mad24, Flow::Spreads, Meaning::Bits),
+    computation(Opcode::div, decode_div, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::rem, decode_rem, Flow::Spreads, Meaning::Bits),
+    computation(Opcode::min, decode_extremum<Minimum>, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::max, decode_extremum<Maximum>, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::abs, decode_sign<Absolute>, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::neg, decode_sign<Negate>, Flow::Spreads, Meaning::Computes),
+    computation(Opcode::sad, decode_sad, Flow::Spreads, Meaning::Bits),
 };
 static_assert(are_rows_of(integer_rows, topics::integer));
 

@@ -125,8 +125,10 @@ void decode_query(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow launch_control_rows[] = {
-    {Opcode::clusterlaunchcontrol_try_cancel, decode_try, Flow::Uses, ValueSources::None},
-    {Opcode::clusterlaunchcontrol_query_cancel, decode_query, Flow::Spreads, ValueSources::None},
+    {Opcode::clusterlaunchcontrol_try_cancel, decode_try, Flow::Uses, ValueSources::None,
+     Meaning::Bits},
+    computation(Opcode::clusterlaunchcontrol_query_cancel, decode_query, Flow::Spreads,
+                Meaning::Bits),
 };
 static_assert(are_rows_of(launch_control_rows, topics::launch_control));
 

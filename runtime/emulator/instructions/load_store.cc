@@ -353,17 +353,19 @@ void decode_policy(Decoder& d) {
 Window memory_window(Decoder& d) { return window_of(d.spelling.space(), d.in_kernel()); }
 
 constexpr EmulatedRow load_store_rows[] = {
-    {Opcode::ld, decode_load, Flow::Loads, ValueSources::None},
-    {Opcode::ldu, decode_load, Flow::Loads, ValueSources::None},
-    {Opcode::st, decode_store, Flow::Stores, ValueSources::None},
-    {Opcode::st_async, decode_late, Flow::Uses, ValueSources::None},
-    {Opcode::prefetch, decode_hint, Flow::Spreads, ValueSources::None},
-    {Opcode::prefetchu, decode_hint, Flow::Spreads, ValueSources::None},
-    {Opcode::cp_async_bulk_prefetch, decode_hint, Flow::ByHandler, ValueSources::None},
-    {Opcode::cp_async_bulk_prefetch_tensor, decode_hint, Flow::ByHandler, ValueSources::None},
-    {Opcode::applypriority, decode_hint, Flow::Spreads, ValueSources::None},
-    {Opcode::discard, decode_hint, Flow::Spreads, ValueSources::None},
-    {Opcode::createpolicy, decode_policy, Flow::Spreads, ValueSources::None},
+    {Opcode::ld, decode_load, Flow::Loads, ValueSources::None, Meaning::Loads},
+    {Opcode::ldu, decode_load, Flow::Loads, ValueSources::None, Meaning::Loads},
+    {Opcode::st, decode_store, Flow::Stores, ValueSources::None, Meaning::Stores},
+    {Opcode::st_async, decode_late, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::prefetch, decode_hint, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    {Opcode::prefetchu, decode_hint, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    {Opcode::cp_async_bulk_prefetch, decode_hint, Flow::ByHandler, ValueSources::None,
+     Meaning::Bits},
+    {Opcode::cp_async_bulk_prefetch_tensor, decode_hint, Flow::ByHandler, ValueSources::None,
+     Meaning::Bits},
+    {Opcode::applypriority, decode_hint, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    {Opcode::discard, decode_hint, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    computation(Opcode::createpolicy, decode_policy, Flow::Spreads, Meaning::Bits),
 };
 static_assert(are_rows_of(load_store_rows, topics::load_store));
 

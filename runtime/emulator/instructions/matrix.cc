@@ -479,13 +479,18 @@ void decode(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow matrix_rows[] = {
-    {Opcode::ldmatrix, decode<load_matrix>, Flow::LoadsRows, ValueSources::None},
-    {Opcode::stmatrix, decode<store_matrix>, Flow::StoresRows, ValueSources::None},
-    {Opcode::movmatrix, decode<transpose_matrix>, Flow::Transposes, ValueSources::None},
-    {Opcode::wmma_load, decode<load_fragment>, Flow::ByHandler, ValueSources::None},
-    {Opcode::wmma_store, decode<store_fragment>, Flow::ByHandler, ValueSources::Source},
-    {Opcode::wmma_mma, decode<product>, Flow::Multiplies, ValueSources::None},
-    {Opcode::mma, decode<product>, Flow::Multiplies, ValueSources::None},
+    {Opcode::ldmatrix, decode<load_matrix>, Flow::LoadsRows, ValueSources::None,
+     Meaning::LoadsRows},
+    {Opcode::stmatrix, decode<store_matrix>, Flow::StoresRows, ValueSources::None,
+     Meaning::StoresRows},
+    {Opcode::movmatrix, decode<transpose_matrix>, Flow::Transposes, ValueSources::None,
+     Meaning::Transposes},
+    {Opcode::wmma_load, decode<load_fragment>, Flow::ByHandler, ValueSources::None,
+     Meaning::ByHandler},
+    {Opcode::wmma_store, decode<store_fragment>, Flow::ByHandler, ValueSources::Source,
+     Meaning::ByHandler},
+    {Opcode::wmma_mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler},
+    {Opcode::mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler},
 };
 static_assert(are_rows_of(matrix_rows, topics::matrix));
 

@@ -387,12 +387,12 @@ void decode_getctarank(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow move_rows[] = {
-    {Opcode::mov, decode_mov, Flow::Copies, ValueSources::None},
-    {Opcode::cvta, decode_cvta, Flow::Spreads, ValueSources::None},
-    {Opcode::isspacep, decode_isspacep, Flow::Spreads, ValueSources::None},
-    {Opcode::istypep, decode_istypep, Flow::Spreads, ValueSources::None},
-    {Opcode::mapa, decode_mapa, Flow::Spreads, ValueSources::None},
-    {Opcode::getctarank, decode_getctarank, Flow::Spreads, ValueSources::None},
+    computation(Opcode::mov, decode_mov, Flow::Copies, Meaning::Moves),
+    computation(Opcode::cvta, decode_cvta, Flow::Spreads, Meaning::Bits),
+    computation(Opcode::isspacep, decode_isspacep, Flow::Spreads, Meaning::Bits),
+    computation(Opcode::istypep, decode_istypep, Flow::Spreads, Meaning::Bits),
+    computation(Opcode::mapa, decode_mapa, Flow::Spreads, Meaning::Bits),
+    computation(Opcode::getctarank, decode_getctarank, Flow::Spreads, Meaning::Bits),
 };
 static_assert(are_rows_of(move_rows, topics::move));
 

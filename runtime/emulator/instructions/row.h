@@ -68,8 +68,8 @@ enum class Flow : std::uint8_t {
   ByHandler,   // its handler says what it moves; sources that are no value decide side effects
 };
 
-/// Which of its sources are values that move on and decide nothing, where the flow is Uses, Collects
-/// or ByHandler.
+/// Which of its sources are values that move on and decide nothing, where the flow is Uses,
+/// Collects or ByHandler.
 enum class ValueSources : std::uint8_t {
   None,
   Source,      // the operand after the result
@@ -78,12 +78,45 @@ enum class ValueSources : std::uint8_t {
   Factors,     // of wgmma: what is multiplied and added, not the descriptors
 };
 
+/// What it computes over the reals, for `tartan equal` (runtime/emulator/algebra).
+enum class Meaning : std::uint8_t {
+  Bits,    // a function of its sources' bits
+  Fields,  // the same, of words that it takes apart
+  Moves,
+  Selects,        // selp
+  SelectsBySign,  // slct
+  Compares,       // setp
+  Shuffles,
+  Permutes,    // prmt: bytes
+  ShiftsLeft,  // whole bytes move
+  Shifts,      // the same; takes words apart
+  Inverts,     // not
+  Combines,    // and, or, xor, lop3; takes words apart
+  Computes,    // arithmetic, of floating point or integers
+  Functions,   // of floating point
+  Converts,
+  Forgets,  // its result says no more than its bits
+  Loads,
+  Stores,
+  Updates,  // memory, atomically
+  LoadsRows,
+  StoresRows,
+  Transposes,
+  ByHandler,  // its handler sees to it
+};
+
 struct EmulatedRow {
   Opcode opcode;
   Given<Decode> decode;
   Given<Flow> flow;
   Given<ValueSources> values;
+  Given<Meaning> lift;
 };
+
+/// The row of a function of registers: it gives its first operand, and nothing else.
+constexpr EmulatedRow computation(Opcode opcode, Decode decode, Flow flow, Meaning lift) {
+  return {opcode, decode, flow, ValueSources::None, lift};
+}
 
 /// The row of an opcode. Those that are not emulated share one, whose decode function says why.
 const EmulatedRow& emulated(Opcode opcode);

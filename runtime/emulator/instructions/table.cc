@@ -96,7 +96,8 @@ void refuse(Decoder& d) {
           fmt::format("{} are not emulated: {}", row->what, d.spelling.text()));
 }
 
-constexpr EmulatedRow refused_row = {Opcode::none, refuse, Flow::Uses, ValueSources::None};
+constexpr EmulatedRow refused_row = {Opcode::none, refuse, Flow::Uses, ValueSources::None,
+                                     Meaning::Bits};
 
 struct Topic {
   std::span<const Opcode> opcodes;

@@ -240,10 +240,10 @@ void decode_group(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow warpgroup_rows[] = {
-    {Opcode::wgmma, decode_product, Flow::ByHandler, ValueSources::Factors},
-    {Opcode::wgmma_fence, decode_group, Flow::Spreads, ValueSources::None},
-    {Opcode::wgmma_commit_group, decode_group, Flow::Spreads, ValueSources::None},
-    {Opcode::wgmma_wait_group, decode_group, Flow::Spreads, ValueSources::None},
+    {Opcode::wgmma, decode_product, Flow::ByHandler, ValueSources::Factors, Meaning::ByHandler},
+    {Opcode::wgmma_fence, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    {Opcode::wgmma_commit_group, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    {Opcode::wgmma_wait_group, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits},
 };
 static_assert(are_rows_of(warpgroup_rows, topics::warpgroup));
 
