@@ -392,9 +392,12 @@ void decode_late(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow atomics_rows[] = {
-    {Opcode::atom, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates},
-    {Opcode::red, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates},
-    {Opcode::red_async, decode_late, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::atom, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates,
+     AccessKind::Changes},
+    {Opcode::red, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates,
+     AccessKind::Reduces},
+    {Opcode::red_async, decode_late, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
 };
 static_assert(are_rows_of(atomics_rows, topics::atomics));
 

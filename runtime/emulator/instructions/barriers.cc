@@ -143,17 +143,24 @@ void decode_fence(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow barriers_rows[] = {
-    {Opcode::bar, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits},
-    {Opcode::bar_warp, decode_warp_barrier, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::barrier, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits},
+    {Opcode::bar, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::bar_warp, decode_warp_barrier, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::barrier, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits,
+     AccessKind::None},
     {Opcode::barrier_cluster_arrive, decode_cluster_barrier, Flow::Uses, ValueSources::None,
-     Meaning::Bits},
+     Meaning::Bits, AccessKind::None},
     {Opcode::barrier_cluster_wait, decode_cluster_barrier, Flow::Uses, ValueSources::None,
-     Meaning::Bits},
-    {Opcode::fence, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::fence_proxy, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::fence_mbarrier_init, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::membar, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits},
+     Meaning::Bits, AccessKind::None},
+    {Opcode::fence, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::Orders},
+    {Opcode::fence_proxy, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::Orders},
+    {Opcode::fence_mbarrier_init, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::membar, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::Orders},
 };
 static_assert(are_rows_of(barriers_rows, topics::barriers));
 

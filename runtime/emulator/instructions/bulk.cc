@@ -396,14 +396,15 @@ void decode_bulk_group(Decoder& d) {
 
 constexpr EmulatedRow bulk_rows[] = {
     {Opcode::cp_async_bulk, [](Decoder& d) { decode_bulk(d, nullptr); }, Flow::ByHandler,
-     ValueSources::None, Meaning::Bits},
+     ValueSources::None, Meaning::Bits, AccessKind::None},
     {Opcode::cp_reduce_async_bulk, decode_bulk_reduction, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits},
+     Meaning::Bits, AccessKind::None},
     {Opcode::cp_async_bulk_commit_group, decode_bulk_group, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits},
+     Meaning::Bits, AccessKind::None},
     {Opcode::cp_async_bulk_wait_group, decode_bulk_group, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits},
-    {Opcode::st_bulk, decode_store_bulk, Flow::Uses, ValueSources::None, Meaning::Bits},
+     Meaning::Bits, AccessKind::None},
+    {Opcode::st_bulk, decode_store_bulk, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
 };
 static_assert(are_rows_of(bulk_rows, topics::bulk));
 

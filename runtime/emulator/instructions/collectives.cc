@@ -294,12 +294,17 @@ void decode_elect(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow collectives_rows[] = {
-    {Opcode::shfl, decode_shfl, Flow::ByHandler, ValueSources::Source, Meaning::Shuffles},
-    {Opcode::vote, decode_vote, Flow::Collects, ValueSources::Source, Meaning::Bits},
-    {Opcode::match, decode_match, Flow::Collects, ValueSources::Source, Meaning::Bits},
-    {Opcode::activemask, decode_activemask, Flow::Spreads, ValueSources::None, Meaning::Bits},
-    {Opcode::redux, decode_redux, Flow::Collects, ValueSources::Source, Meaning::Bits},
-    {Opcode::elect, decode_elect, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::shfl, decode_shfl, Flow::ByHandler, ValueSources::Source, Meaning::Shuffles,
+     AccessKind::None},
+    {Opcode::vote, decode_vote, Flow::Collects, ValueSources::Source, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::match, decode_match, Flow::Collects, ValueSources::Source, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::activemask, decode_activemask, Flow::Spreads, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::redux, decode_redux, Flow::Collects, ValueSources::Source, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::elect, decode_elect, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None},
 };
 static_assert(are_rows_of(collectives_rows, topics::collectives));
 

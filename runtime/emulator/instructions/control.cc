@@ -131,17 +131,22 @@ void decode_nothing(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow control_rows[] = {
-    {Opcode::bra, decode_bra, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::brx_idx, decode_brx, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::exit, decode_exit, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::ret, decode_ret, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::trap, decode_trap, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::brkpt, decode_trap, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::nanosleep, decode_nanosleep, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::call, decode_call, Flow::ByHandler, ValueSources::Arguments, Meaning::ByHandler},
-    {Opcode::pmevent, decode_nothing, Flow::Spreads, ValueSources::None, Meaning::Bits},
-    {Opcode::setmaxnreg, decode_register_budget, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::griddepcontrol, decode_griddepcontrol, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::bra, decode_bra, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None},
+    {Opcode::brx_idx, decode_brx, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None},
+    {Opcode::exit, decode_exit, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None},
+    {Opcode::ret, decode_ret, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None},
+    {Opcode::trap, decode_trap, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None},
+    {Opcode::brkpt, decode_trap, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None},
+    {Opcode::nanosleep, decode_nanosleep, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::call, decode_call, Flow::ByHandler, ValueSources::Arguments, Meaning::ByHandler,
+     AccessKind::None},
+    {Opcode::pmevent, decode_nothing, Flow::Spreads, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::setmaxnreg, decode_register_budget, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::griddepcontrol, decode_griddepcontrol, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
 };
 static_assert(are_rows_of(control_rows, topics::control));
 

@@ -247,13 +247,16 @@ void decode_group(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow copies_rows[] = {
-    {Opcode::cp_async, decode_copy, Flow::ByHandler, ValueSources::None, Meaning::ByHandler},
+    {Opcode::cp_async, decode_copy, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
+     AccessKind::Copies},
     {Opcode::cp_async_commit_group, decode_group, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits},
-    {Opcode::cp_async_wait_group, decode_group, Flow::ByHandler, ValueSources::None, Meaning::Bits},
-    {Opcode::cp_async_wait_all, decode_group, Flow::ByHandler, ValueSources::None, Meaning::Bits},
+     Meaning::Bits, AccessKind::None},
+    {Opcode::cp_async_wait_group, decode_group, Flow::ByHandler, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::cp_async_wait_all, decode_group, Flow::ByHandler, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
     {Opcode::cp_async_mbarrier_arrive, decode_copy_arrival, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits},
+     Meaning::Bits, AccessKind::None},
 };
 static_assert(are_rows_of(copies_rows, topics::copies));
 

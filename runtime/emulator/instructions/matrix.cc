@@ -479,18 +479,20 @@ void decode(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow matrix_rows[] = {
-    {Opcode::ldmatrix, decode<load_matrix>, Flow::LoadsRows, ValueSources::None,
-     Meaning::LoadsRows},
+    {Opcode::ldmatrix, decode<load_matrix>, Flow::LoadsRows, ValueSources::None, Meaning::LoadsRows,
+     AccessKind::LoadsRows},
     {Opcode::stmatrix, decode<store_matrix>, Flow::StoresRows, ValueSources::None,
-     Meaning::StoresRows},
+     Meaning::StoresRows, AccessKind::StoresRows},
     {Opcode::movmatrix, decode<transpose_matrix>, Flow::Transposes, ValueSources::None,
-     Meaning::Transposes},
+     Meaning::Transposes, AccessKind::None},
     {Opcode::wmma_load, decode<load_fragment>, Flow::ByHandler, ValueSources::None,
-     Meaning::ByHandler},
+     Meaning::ByHandler, AccessKind::None},
     {Opcode::wmma_store, decode<store_fragment>, Flow::ByHandler, ValueSources::Source,
-     Meaning::ByHandler},
-    {Opcode::wmma_mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler},
-    {Opcode::mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler},
+     Meaning::ByHandler, AccessKind::None},
+    {Opcode::wmma_mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler,
+     AccessKind::None},
+    {Opcode::mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler,
+     AccessKind::None},
 };
 static_assert(are_rows_of(matrix_rows, topics::matrix));
 

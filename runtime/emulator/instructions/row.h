@@ -17,6 +17,7 @@
 #include <span>
 
 #include "tartan/isa/opcode.h"
+#include "tartan/isa/spelling.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -105,21 +106,40 @@ enum class Meaning : std::uint8_t {
   ByHandler,  // its handler sees to it
 };
 
+/// Its access to memory, or what it does to their order, as the race detector and the profile wrap
+/// it. None: its handler says so itself, or there is none that others could see.
+enum class AccessKind : std::uint8_t {
+  None,
+  Loads,
+  Stores,
+  Changes,  // atom
+  Reduces,  // red
+  LoadsRows,
+  StoresRows,
+  Copies,          // cp.async
+  ReplacesFields,  // of a tensor map
+  Orders,          // fence, membar
+};
+
 struct EmulatedRow {
   Opcode opcode;
   Given<Decode> decode;
   Given<Flow> flow;
   Given<ValueSources> values;
   Given<Meaning> lift;
+  Given<AccessKind> access;
 };
 
 /// The row of a function of registers: it gives its first operand, and nothing else.
 constexpr EmulatedRow computation(Opcode opcode, Decode decode, Flow flow, Meaning lift) {
-  return {opcode, decode, flow, ValueSources::None, lift};
+  return {opcode, decode, flow, ValueSources::None, lift, AccessKind::None};
 }
 
 /// The row of an opcode. Those that are not emulated share one, whose decode function says why.
 const EmulatedRow& emulated(Opcode opcode);
+/// The row of what it is: st.async.release and red.async.release, to global memory, are st and red
+/// that may be late.
+const EmulatedRow& emulated(const isa::Spelling& spelling);
 /// Whether the emulator runs it.
 bool is_emulated(Opcode opcode);
 

@@ -96,8 +96,8 @@ void refuse(Decoder& d) {
           fmt::format("{} are not emulated: {}", row->what, d.spelling.text()));
 }
 
-constexpr EmulatedRow refused_row = {Opcode::none, refuse, Flow::Uses, ValueSources::None,
-                                     Meaning::Bits};
+constexpr EmulatedRow refused_row = {Opcode::none,       refuse,        Flow::Uses,
+                                     ValueSources::None, Meaning::Bits, AccessKind::None};
 
 struct Topic {
   std::span<const Opcode> opcodes;
@@ -154,6 +154,14 @@ constexpr std::array<const EmulatedRow*, opcode_count> table = [] {
 }  // namespace
 
 const EmulatedRow& emulated(Opcode opcode) { return *table[index(opcode)]; }
+
+const EmulatedRow& emulated(const isa::Spelling& spelling) {
+  if (spelling.has("release"_q)) {
+    if (spelling.opcode == Opcode::st_async) return emulated(Opcode::st);
+    if (spelling.opcode == Opcode::red_async) return emulated(Opcode::red);
+  }
+  return emulated(spelling.opcode);
+}
 
 bool is_emulated(Opcode opcode) { return table[index(opcode)] != &refused_row; }
 

@@ -121,8 +121,10 @@ void decode_copy(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow tensormap_rows[] = {
-    {Opcode::tensormap_replace, decode_replace, Flow::Uses, ValueSources::None, Meaning::Bits},
-    {Opcode::tensormap_cp_fenceproxy, decode_copy, Flow::Uses, ValueSources::None, Meaning::Bits},
+    {Opcode::tensormap_replace, decode_replace, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::ReplacesFields},
+    {Opcode::tensormap_cp_fenceproxy, decode_copy, Flow::Uses, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
 };
 static_assert(are_rows_of(tensormap_rows, topics::tensormap));
 

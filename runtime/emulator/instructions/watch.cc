@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the race detector hears of instructions, in launches that it watches: handlers around those
-// of ld, st, atom, red, ldmatrix, stmatrix, cp.async, tensormap.replace and fences.
+// whose row has an access.
 //
 // A strong write tells what its thread knows before it is done, a strong read learns after it: all
 // in one op, so that no other warp comes in between.
@@ -241,10 +241,9 @@ bool private_space(const isa::Spelling& spelling) {
 }
 
 // What a load, store or atomic does beside its access.
-void read_order(const isa::Spelling& spelling, Watch& watch) {
+void read_order(const isa::Spelling& spelling, AccessKind kind, Watch& watch) {
   const bool volatile_ = spelling.has("volatile"_q) || spelling.has("mmio"_q);
-  const bool atomic = spelling.opcode == Opcode::atom || spelling.opcode == Opcode::red ||
-                      spelling.opcode == Opcode::red_async;
+  const bool atomic = kind == AccessKind::Changes || kind == AccessKind::Reduces;
   const bool both = spelling.has("acq_rel"_q);
   watch.is_volatile = spelling.has("volatile"_q);
   watch.acquires = both || spelling.has("acquire"_q);
@@ -279,24 +278,19 @@ std::uint64_t commuting(const isa::Spelling& spelling) {
   return std::hash<std::string_view>()(spelling.text.substr(spelling.row().name.size())) | 1;
 }
 
-Handler watch_access(const isa::Spelling& spelling, bool all, Watch& watch) {
+Handler watch_access(const isa::Spelling& spelling, AccessKind kind, bool all, Watch& watch) {
   if (private_space(spelling)) return nullptr;
   watch.bytes = static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
-  read_order(spelling, watch);
+  read_order(spelling, kind, watch);
   if (!all && !watch.strong && is_global(spelling)) return nullptr;
   watch.noncoherent = spelling.has("nc"_q);
   watch.atom_bytes = atom_bytes(spelling, watch.bytes);
-  switch (spelling.opcode) {
-    case Opcode::ld:
-    case Opcode::ldu: return watched_load;
-    case Opcode::st:
-    case Opcode::st_async: watch.writes = true; return watched_store;
-    default: break;
-  }
+  if (kind == AccessKind::Loads) return watched_load;
   watch.writes = true;
-  watch.atomic = spelling.opcode != Opcode::atom ? Watch::Atomic::reduces
-                 : spelling.has("cas"_q)         ? Watch::Atomic::compares
-                                                 : Watch::Atomic::gives;
+  if (kind == AccessKind::Stores) return watched_store;
+  watch.atomic = kind == AccessKind::Reduces ? Watch::Atomic::reduces
+                 : spelling.has("cas"_q)     ? Watch::Atomic::compares
+                                             : Watch::Atomic::gives;
   watch.operation = commuting(spelling);
   return watched_atomic;
 }
@@ -318,32 +312,27 @@ Handler watch_fence(const isa::Spelling& spelling, Watch& watch) {
   return watched_fence;
 }
 
-Handler watch_instruction(const isa::Spelling& spelling, bool all, Watch& watch) {
-  switch (spelling.opcode) {
-    case Opcode::ld:
-    case Opcode::ldu:
-    case Opcode::st:
-    case Opcode::atom:
-    case Opcode::red: return watch_access(spelling, all, watch);
-    case Opcode::st_async:
-    case Opcode::red_async:  // those that complete at an mbarrier see to it themselves
-      return spelling.has("release"_q) ? watch_access(spelling, all, watch) : nullptr;
-    case Opcode::ldmatrix:
-    case Opcode::stmatrix:
+Handler watch_instruction(const isa::Spelling& spelling, AccessKind kind, bool all, Watch& watch) {
+  switch (kind) {
+    case AccessKind::None: return nullptr;
+    case AccessKind::Loads:
+    case AccessKind::Stores:
+    case AccessKind::Changes:
+    case AccessKind::Reduces: return watch_access(spelling, kind, all, watch);
+    case AccessKind::LoadsRows:
+    case AccessKind::StoresRows:
       watch.bytes = 16;
       watch.rows = rows_of(spelling);
-      watch.writes = spelling.opcode == Opcode::stmatrix;
+      watch.writes = kind == AccessKind::StoresRows;
       return watched_rows;
-    case Opcode::cp_async: watch.writes = true; return watched_copy;
-    case Opcode::tensormap_replace:
+    case AccessKind::Copies: watch.writes = true; return watched_copy;
+    case AccessKind::ReplacesFields:
       watch.bytes = 32;
       watch.writes = true;
       return watched_replace;
-    case Opcode::fence:
-    case Opcode::fence_proxy:
-    case Opcode::membar: return watch_fence(spelling, watch);
-    default: return nullptr;
+    case AccessKind::Orders: return watch_fence(spelling, watch);
   }
+  return nullptr;
 }
 
 }  // namespace
@@ -353,11 +342,12 @@ void watch(Decoder& d, std::size_t first) {
   if (d.failed() || program.ops.size() == first) return;
   Watch watch;
   const isa::Spelling& spelling = d.spelling.as_read();
-  const Handler outer = watch_instruction(spelling, program.watched, watch);
+  const AccessKind kind = emulated(spelling).access;
+  const Handler outer = watch_instruction(spelling, kind, program.watched, watch);
   if (!outer) return;
   Op& op = program.ops[spelling.opcode == Opcode::fence_proxy ? first : program.ops.size() - 1];
-  if (spelling.opcode == Opcode::cp_async) watch.bytes = op.count;
-  if (spelling.opcode == Opcode::st && isa::access_bits(spelling) <= 256) {
+  if (kind == AccessKind::Copies) watch.bytes = op.count;
+  if (kind == AccessKind::Stores && isa::access_bits(spelling) <= 256) {
     const Type type = spelling.type(0);
     const auto slots = std::span(program.slots).subspan(op.list, op.count);
     const bool plain = bits(type) <= 64 && std::ranges::count(slots, ~0u) == 0;

@@ -240,10 +240,14 @@ void decode_group(Decoder& d) {
 }  // namespace
 
 constexpr EmulatedRow warpgroup_rows[] = {
-    {Opcode::wgmma, decode_product, Flow::ByHandler, ValueSources::Factors, Meaning::ByHandler},
-    {Opcode::wgmma_fence, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits},
-    {Opcode::wgmma_commit_group, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits},
-    {Opcode::wgmma_wait_group, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits},
+    {Opcode::wgmma, decode_product, Flow::ByHandler, ValueSources::Factors, Meaning::ByHandler,
+     AccessKind::None},
+    {Opcode::wgmma_fence, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::wgmma_commit_group, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
+    {Opcode::wgmma_wait_group, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits,
+     AccessKind::None},
 };
 static_assert(are_rows_of(warpgroup_rows, topics::warpgroup));
 

@@ -14,7 +14,6 @@
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
-using isa::Opcode;
 using isa::operator""_q;
 
 constexpr std::uint64_t sector_bytes = 32;
@@ -100,22 +99,24 @@ void sum_up(GlobalAccesses& all, const GlobalAccesses& more) {
   all.bytes += more.bytes;
 }
 
-ProfiledOp::Kind kind_of(const isa::Spelling& spelling) {
+ProfiledOp::Kind kind_of(const isa::Spelling& spelling, AccessKind access) {
   using Kind = ProfiledOp::Kind;
-  switch (spelling.opcode) {
-    case Opcode::ld:
-    case Opcode::ldu:
-    case Opcode::st:
-    case Opcode::atom:
-    case Opcode::red: {
+  switch (access) {
+    case AccessKind::Loads:
+    case AccessKind::Stores:
+    case AccessKind::Changes:
+    case AccessKind::Reduces: {
       constexpr isa::QualifierSet others = "local param param::entry param::func const";
       return (spelling.words & others).empty() ? Kind::Access : Kind::Plain;
     }
-    case Opcode::ldmatrix:
-    case Opcode::stmatrix: return Kind::Rows;
-    case Opcode::cp_async: return Kind::Copy;
-    default: return Kind::Plain;
+    case AccessKind::LoadsRows:
+    case AccessKind::StoresRows: return Kind::Rows;
+    case AccessKind::Copies: return Kind::Copy;
+    case AccessKind::None:
+    case AccessKind::ReplacesFields:
+    case AccessKind::Orders: return Kind::Plain;
   }
+  return Kind::Plain;
 }
 
 }  // namespace
@@ -233,12 +234,13 @@ void profile(Decoder& d, std::size_t first) {
   program.profiled[first].first = true;
   const isa::Spelling& spelling = d.spelling.as_read();
   ProfiledOp& last = program.profiled.back();
-  last.kind = kind_of(spelling);
+  const AccessKind access = emulated(spelling).access;
+  last.kind = kind_of(spelling, access);
   switch (last.kind) {
     case ProfiledOp::Kind::Plain: break;
     case ProfiledOp::Kind::Access:
       last.bytes = static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
-      last.load = spelling.opcode == Opcode::ld || spelling.opcode == Opcode::ldu;
+      last.load = access == AccessKind::Loads;
       break;
     case ProfiledOp::Kind::Rows:
       last.bytes = 16;
