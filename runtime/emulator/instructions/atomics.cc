@@ -393,11 +393,11 @@ void decode_late(Decoder& d) {
 
 constexpr EmulatedRow atomics_rows[] = {
     {Opcode::atom, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates,
-     AccessKind::Changes},
+     AccessKind::Changes, Idle::No},
     {Opcode::red, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates,
-     AccessKind::Reduces},
+     AccessKind::Reduces, Idle::No},
     {Opcode::red_async, decode_late, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
 };
 static_assert(are_rows_of(atomics_rows, topics::atomics));
 

@@ -144,23 +144,23 @@ void decode_fence(Decoder& d) {
 
 constexpr EmulatedRow barriers_rows[] = {
     {Opcode::bar, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::bar_warp, decode_warp_barrier, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::barrier, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::barrier_cluster_arrive, decode_cluster_barrier, Flow::Uses, ValueSources::None,
-     Meaning::Bits, AccessKind::None},
+     Meaning::Bits, AccessKind::None, Idle::No},
     {Opcode::barrier_cluster_wait, decode_cluster_barrier, Flow::Uses, ValueSources::None,
-     Meaning::Bits, AccessKind::None},
-    {Opcode::fence, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::Orders},
+     Meaning::Bits, AccessKind::None, Idle::No},
+    {Opcode::fence, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::Orders,
+     Idle::Silent},
     {Opcode::fence_proxy, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::Orders},
+     AccessKind::Orders, Idle::Silent},
     {Opcode::fence_mbarrier_init, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::Silent},
     {Opcode::membar, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::Orders},
+     AccessKind::Orders, Idle::Silent},
 };
 static_assert(are_rows_of(barriers_rows, topics::barriers));
 

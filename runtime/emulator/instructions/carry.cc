@@ -98,9 +98,12 @@ void decode(Decoder& d) {
 void decode_carry(Decoder& decoder) { decode(decoder); }
 
 constexpr EmulatedRow carry_rows[] = {
-    {Opcode::addc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None},
-    {Opcode::subc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None},
-    {Opcode::madc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None},
+    {Opcode::addc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None,
+     Idle::No},
+    {Opcode::subc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None,
+     Idle::No},
+    {Opcode::madc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None,
+     Idle::No},
 };
 static_assert(are_rows_of(carry_rows, topics::carry));
 

@@ -295,16 +295,17 @@ void decode_elect(Decoder& d) {
 
 constexpr EmulatedRow collectives_rows[] = {
     {Opcode::shfl, decode_shfl, Flow::ByHandler, ValueSources::Source, Meaning::Shuffles,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::vote, decode_vote, Flow::Collects, ValueSources::Source, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::match, decode_match, Flow::Collects, ValueSources::Source, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::activemask, decode_activemask, Flow::Spreads, ValueSources::None, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::redux, decode_redux, Flow::Collects, ValueSources::Source, Meaning::Bits,
-     AccessKind::None},
-    {Opcode::elect, decode_elect, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None},
+     AccessKind::None, Idle::No},
+    {Opcode::elect, decode_elect, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None,
+     Idle::No},
 };
 static_assert(are_rows_of(collectives_rows, topics::collectives));
 

@@ -480,19 +480,19 @@ void decode(Decoder& d) {
 
 constexpr EmulatedRow matrix_rows[] = {
     {Opcode::ldmatrix, decode<load_matrix>, Flow::LoadsRows, ValueSources::None, Meaning::LoadsRows,
-     AccessKind::LoadsRows},
+     AccessKind::LoadsRows, Idle::No},
     {Opcode::stmatrix, decode<store_matrix>, Flow::StoresRows, ValueSources::None,
-     Meaning::StoresRows, AccessKind::StoresRows},
+     Meaning::StoresRows, AccessKind::StoresRows, Idle::No},
     {Opcode::movmatrix, decode<transpose_matrix>, Flow::Transposes, ValueSources::None,
-     Meaning::Transposes, AccessKind::None},
+     Meaning::Transposes, AccessKind::None, Idle::No},
     {Opcode::wmma_load, decode<load_fragment>, Flow::ByHandler, ValueSources::None,
-     Meaning::ByHandler, AccessKind::None},
+     Meaning::ByHandler, AccessKind::None, Idle::No},
     {Opcode::wmma_store, decode<store_fragment>, Flow::ByHandler, ValueSources::Source,
-     Meaning::ByHandler, AccessKind::None},
+     Meaning::ByHandler, AccessKind::None, Idle::No},
     {Opcode::wmma_mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
 };
 static_assert(are_rows_of(matrix_rows, topics::matrix));
 

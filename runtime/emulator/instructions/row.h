@@ -121,6 +121,13 @@ enum class AccessKind : std::uint8_t {
   Orders,          // fence, membar
 };
 
+/// Whether a loop around a wait that only tries again may have it (schedules/retry.h).
+enum class Idle : std::uint8_t {
+  No,
+  Computes,  // it gives its first operand from the others, and nothing else
+  Silent,    // it has no result, and leaves everything as it is
+};
+
 struct EmulatedRow {
   Opcode opcode;
   Given<Decode> decode;
@@ -128,11 +135,12 @@ struct EmulatedRow {
   Given<ValueSources> values;
   Given<Meaning> lift;
   Given<AccessKind> access;
+  Given<Idle> idle;
 };
 
 /// The row of a function of registers: it gives its first operand, and nothing else.
 constexpr EmulatedRow computation(Opcode opcode, Decode decode, Flow flow, Meaning lift) {
-  return {opcode, decode, flow, ValueSources::None, lift, AccessKind::None};
+  return {opcode, decode, flow, ValueSources::None, lift, AccessKind::None, Idle::Computes};
 }
 
 /// The row of an opcode. Those that are not emulated share one, whose decode function says why.

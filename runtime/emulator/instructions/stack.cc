@@ -222,12 +222,12 @@ bool Decoder::takes_stack(const ptx::Function& function) const {
 }
 
 constexpr EmulatedRow stack_rows[] = {
-    {Opcode::alloca, decode_alloca, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None},
+    {Opcode::alloca, decode_alloca, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None,
+     Idle::No},
     {Opcode::stacksave, decode_stacksave, Flow::Spreads, ValueSources::None, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
     {Opcode::stackrestore, decode_stackrestore, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None},
+     AccessKind::None, Idle::No},
 };
 static_assert(are_rows_of(stack_rows, topics::stack));
 

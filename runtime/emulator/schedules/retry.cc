@@ -14,38 +14,6 @@ namespace {
 using isa::Opcode;
 using isa::operator""_q;
 
-// Instructions that compute their first operand from the others and nothing else; and waits.
-constexpr Opcode register_only[] = {Opcode::mov,
-                                    Opcode::setp,
-                                    Opcode::set,
-                                    Opcode::selp,
-                                    Opcode::slct,
-                                    Opcode::not_,
-                                    Opcode::and_,
-                                    Opcode::or_,
-                                    Opcode::xor_,
-                                    Opcode::add,
-                                    Opcode::sub,
-                                    Opcode::shl,
-                                    Opcode::shr,
-                                    Opcode::cvt,
-                                    Opcode::cvt_pack,
-                                    Opcode::cvta,
-                                    Opcode::mul,
-                                    Opcode::mad,
-                                    Opcode::min,
-                                    Opcode::max,
-                                    Opcode::abs,
-                                    Opcode::neg,
-                                    Opcode::bfe,
-                                    Opcode::bfi,
-                                    Opcode::lop3,
-                                    Opcode::prmt,
-                                    Opcode::mbarrier_test_wait,
-                                    Opcode::mbarrier_try_wait};
-constexpr Opcode silent[] = {Opcode::bra,   Opcode::nanosleep,   Opcode::membar,
-                             Opcode::fence, Opcode::fence_proxy, Opcode::fence_mbarrier_init};
-
 // The rounds that lead from the op behind a wait back to it.
 class Rounds {
  public:
@@ -179,8 +147,11 @@ class Rounds {
   Opcode opcode_of(const ptx::Instruction& instruction) const {
     return context_.module.spelling(instruction).opcode;
   }
+  Idle idle(const ptx::Instruction& instruction) const {
+    return emulated(opcode_of(instruction)).idle;
+  }
   bool writes(const ptx::Instruction& instruction) const {
-    return std::ranges::count(register_only, opcode_of(instruction)) > 0;
+    return idle(instruction) == Idle::Computes;
   }
 
   void collect(const ptx::Instruction& instruction,
@@ -199,7 +170,7 @@ class Rounds {
   bool is_idle(const ptx::Instruction& here, const std::unordered_set<std::string_view>& written,
                const std::unordered_set<std::string_view>& later) const {
     const bool writing = writes(here) || &here == instruction(wait_);
-    if (!writing && std::ranges::count(silent, opcode_of(here)) == 0) return false;
+    if (!writing && idle(here) != Idle::Silent) return false;
     bool good = true;
     const auto read = [&](std::string_view name) {
       const isa::SpecialRegisterRow* const special = isa::find_special_register(name);
