@@ -393,11 +393,11 @@ void decode_late(Decoder& d) {
 
 constexpr EmulatedRow atomics_rows[] = {
     {Opcode::atom, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates,
-     AccessKind::Changes, Idle::No},
+     AccessKind::Changes, Idle::No, nothing},
     {Opcode::red, decode_atomic, Flow::Atomic, ValueSources::None, Meaning::Updates,
-     AccessKind::Reduces, Idle::No},
+     AccessKind::Reduces, Idle::No, nothing},
     {Opcode::red_async, decode_late, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(atomics_rows, topics::atomics));
 

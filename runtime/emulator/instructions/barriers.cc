@@ -144,23 +144,23 @@ void decode_fence(Decoder& d) {
 
 constexpr EmulatedRow barriers_rows[] = {
     {Opcode::bar, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::bar_warp, decode_warp_barrier, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::barrier, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::barrier_cluster_arrive, decode_cluster_barrier, Flow::Uses, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
     {Opcode::barrier_cluster_wait, decode_cluster_barrier, Flow::Uses, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
     {Opcode::fence, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::Orders,
-     Idle::Silent},
+     Idle::Silent, nothing},
     {Opcode::fence_proxy, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::Orders, Idle::Silent},
+     AccessKind::Orders, Idle::Silent, nothing},
     {Opcode::fence_mbarrier_init, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::Silent},
+     AccessKind::None, Idle::Silent, nothing},
     {Opcode::membar, decode_fence, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::Orders, Idle::Silent},
+     AccessKind::Orders, Idle::Silent, nothing},
 };
 static_assert(are_rows_of(barriers_rows, topics::barriers));
 

@@ -396,15 +396,15 @@ void decode_bulk_group(Decoder& d) {
 
 constexpr EmulatedRow bulk_rows[] = {
     {Opcode::cp_async_bulk, [](Decoder& d) { decode_bulk(d, nullptr); }, Flow::ByHandler,
-     ValueSources::None, Meaning::Bits, AccessKind::None, Idle::No},
+     ValueSources::None, Meaning::Bits, AccessKind::None, Idle::No, nothing},
     {Opcode::cp_reduce_async_bulk, decode_bulk_reduction, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
     {Opcode::cp_async_bulk_commit_group, decode_bulk_group, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
     {Opcode::cp_async_bulk_wait_group, decode_bulk_group, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
     {Opcode::st_bulk, decode_store_bulk, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(bulk_rows, topics::bulk));
 

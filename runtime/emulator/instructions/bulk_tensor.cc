@@ -415,9 +415,9 @@ void decode_tensor_copy(Decoder& d) {
 
 constexpr EmulatedRow bulk_tensor_rows[] = {
     {Opcode::cp_async_bulk_tensor, decode_tensor_copy, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
     {Opcode::cp_reduce_async_bulk_tensor, decode_tensor_copy, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(bulk_tensor_rows, topics::bulk_tensor));
 

@@ -99,11 +99,11 @@ void decode_carry(Decoder& decoder) { decode(decoder); }
 
 constexpr EmulatedRow carry_rows[] = {
     {Opcode::addc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None,
-     Idle::No},
+     Idle::No, nothing},
     {Opcode::subc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None,
-     Idle::No},
+     Idle::No, nothing},
     {Opcode::madc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None,
-     Idle::No},
+     Idle::No, nothing},
 };
 static_assert(are_rows_of(carry_rows, topics::carry));
 

@@ -295,17 +295,17 @@ void decode_elect(Decoder& d) {
 
 constexpr EmulatedRow collectives_rows[] = {
     {Opcode::shfl, decode_shfl, Flow::ByHandler, ValueSources::Source, Meaning::Shuffles,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::vote, decode_vote, Flow::Collects, ValueSources::Source, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::match, decode_match, Flow::Collects, ValueSources::Source, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::activemask, decode_activemask, Flow::Spreads, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, "activemask tells which lanes run together"},
     {Opcode::redux, decode_redux, Flow::Collects, ValueSources::Source, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::elect, decode_elect, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None,
-     Idle::No},
+     Idle::No, nothing},
 };
 static_assert(are_rows_of(collectives_rows, topics::collectives));
 

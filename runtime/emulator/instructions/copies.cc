@@ -248,15 +248,15 @@ void decode_group(Decoder& d) {
 
 constexpr EmulatedRow copies_rows[] = {
     {Opcode::cp_async, decode_copy, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
-     AccessKind::Copies, Idle::No},
+     AccessKind::Copies, Idle::No, nothing},
     {Opcode::cp_async_commit_group, decode_group, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
     {Opcode::cp_async_wait_group, decode_group, Flow::ByHandler, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::cp_async_wait_all, decode_group, Flow::ByHandler, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::cp_async_mbarrier_arrive, decode_copy_arrival, Flow::ByHandler, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(copies_rows, topics::copies));
 

@@ -126,7 +126,7 @@ void decode_query(Decoder& d) {
 
 constexpr EmulatedRow launch_control_rows[] = {
     {Opcode::clusterlaunchcontrol_try_cancel, decode_try, Flow::Uses, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::No},
+     Meaning::Bits, AccessKind::None, Idle::No, "it takes a cluster that has not started"},
     computation(Opcode::clusterlaunchcontrol_query_cancel, decode_query, Flow::Spreads,
                 Meaning::Bits),
 };

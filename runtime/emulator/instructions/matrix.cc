@@ -480,19 +480,19 @@ void decode(Decoder& d) {
 
 constexpr EmulatedRow matrix_rows[] = {
     {Opcode::ldmatrix, decode<load_matrix>, Flow::LoadsRows, ValueSources::None, Meaning::LoadsRows,
-     AccessKind::LoadsRows, Idle::No},
+     AccessKind::LoadsRows, Idle::No, nothing},
     {Opcode::stmatrix, decode<store_matrix>, Flow::StoresRows, ValueSources::None,
-     Meaning::StoresRows, AccessKind::StoresRows, Idle::No},
+     Meaning::StoresRows, AccessKind::StoresRows, Idle::No, nothing},
     {Opcode::movmatrix, decode<transpose_matrix>, Flow::Transposes, ValueSources::None,
-     Meaning::Transposes, AccessKind::None, Idle::No},
+     Meaning::Transposes, AccessKind::None, Idle::No, nothing},
     {Opcode::wmma_load, decode<load_fragment>, Flow::ByHandler, ValueSources::None,
-     Meaning::ByHandler, AccessKind::None, Idle::No},
+     Meaning::ByHandler, AccessKind::None, Idle::No, nothing},
     {Opcode::wmma_store, decode<store_fragment>, Flow::ByHandler, ValueSources::Source,
-     Meaning::ByHandler, AccessKind::None, Idle::No},
+     Meaning::ByHandler, AccessKind::None, Idle::No, nothing},
     {Opcode::wmma_mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::mma, decode<product>, Flow::Multiplies, ValueSources::None, Meaning::ByHandler,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(matrix_rows, topics::matrix));
 

@@ -322,23 +322,23 @@ void decode_arrival_after_copies(Decoder& d) {
 
 constexpr EmulatedRow mbarriers_rows[] = {
     {Opcode::mbarrier_init, decode_init, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::mbarrier_inval, decode_invalidate, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::mbarrier_expect_tx, decode_mbarrier, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::mbarrier_complete_tx, decode_mbarrier, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::mbarrier_arrive, decode_mbarrier, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::mbarrier_arrive_drop, decode_mbarrier, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::mbarrier_test_wait, decode_wait, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::Computes},
+     AccessKind::None, Idle::Computes, nothing},
     {Opcode::mbarrier_try_wait, decode_wait, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::Computes},
+     AccessKind::None, Idle::Computes, nothing},
     {Opcode::mbarrier_pending_count, decode_pending_count, Flow::Uses, ValueSources::None,
-     Meaning::Bits, AccessKind::None, Idle::Computes},
+     Meaning::Bits, AccessKind::None, Idle::Computes, "the pending count tells who has arrived"},
 };
 static_assert(are_rows_of(mbarriers_rows, topics::mbarriers));
 

@@ -3,7 +3,8 @@
 // machine and its observers ask it, and keep no list of their own.
 //
 //   constexpr EmulatedRow barriers_rows[] = {
-//       {Opcode::bar, decode_barrier},
+//       {Opcode::bar, decode_barrier, Flow::Collects, ValueSources::Predicates, Meaning::Bits,
+//        AccessKind::None, Idle::No, nothing},
 //       ...
 //   };
 //   static_assert(are_rows_of(barriers_rows, topics::barriers));
@@ -15,6 +16,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "tartan/isa/opcode.h"
 #include "tartan/isa/spelling.h"
@@ -128,6 +130,8 @@ enum class Idle : std::uint8_t {
   Silent,    // it has no result, and leaves everything as it is
 };
 
+inline constexpr std::string_view nothing;
+
 struct EmulatedRow {
   Opcode opcode;
   Given<Decode> decode;
@@ -136,11 +140,14 @@ struct EmulatedRow {
   Given<Meaning> lift;
   Given<AccessKind> access;
   Given<Idle> idle;
+  /// What a thread learns by it that no order of the kernel's own fixes, as a sentence; or nothing.
+  Given<std::string_view> learns;
 };
 
 /// The row of a function of registers: it gives its first operand, and nothing else.
 constexpr EmulatedRow computation(Opcode opcode, Decode decode, Flow flow, Meaning lift) {
-  return {opcode, decode, flow, ValueSources::None, lift, AccessKind::None, Idle::Computes};
+  return {opcode, decode,           flow,           ValueSources::None,
+          lift,   AccessKind::None, Idle::Computes, nothing};
 }
 
 /// The row of an opcode. Those that are not emulated share one, whose decode function says why.

@@ -223,11 +223,11 @@ bool Decoder::takes_stack(const ptx::Function& function) const {
 
 constexpr EmulatedRow stack_rows[] = {
     {Opcode::alloca, decode_alloca, Flow::Uses, ValueSources::None, Meaning::Bits, AccessKind::None,
-     Idle::No},
+     Idle::No, nothing},
     {Opcode::stacksave, decode_stacksave, Flow::Spreads, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
     {Opcode::stackrestore, decode_stackrestore, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(stack_rows, topics::stack));
 

@@ -96,9 +96,9 @@ void refuse(Decoder& d) {
           fmt::format("{} are not emulated: {}", row->what, d.spelling.text()));
 }
 
-constexpr EmulatedRow refused_row = {
-    Opcode::none,  refuse,           Flow::Uses, ValueSources::None,
-    Meaning::Bits, AccessKind::None, Idle::No};
+constexpr EmulatedRow refused_row = {Opcode::none,       refuse,        Flow::Uses,
+                                     ValueSources::None, Meaning::Bits, AccessKind::None,
+                                     Idle::No,           nothing};
 
 struct Topic {
   std::span<const Opcode> opcodes;

@@ -122,9 +122,9 @@ void decode_copy(Decoder& d) {
 
 constexpr EmulatedRow tensormap_rows[] = {
     {Opcode::tensormap_replace, decode_replace, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::ReplacesFields, Idle::No},
+     AccessKind::ReplacesFields, Idle::No, nothing},
     {Opcode::tensormap_cp_fenceproxy, decode_copy, Flow::Uses, ValueSources::None, Meaning::Bits,
-     AccessKind::None, Idle::No},
+     AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(tensormap_rows, topics::tensormap));
 

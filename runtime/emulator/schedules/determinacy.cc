@@ -16,16 +16,6 @@ namespace {
 using isa::Opcode;
 using isa::operator""_q;
 
-// What an instruction learns that no order of the kernel's own fixes; empty: nothing.
-std::string_view learns(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::activemask: return "activemask tells which lanes run together";
-    case Opcode::mbarrier_pending_count: return "the pending count tells who has arrived";
-    case Opcode::clusterlaunchcontrol_try_cancel: return "it takes a cluster that has not started";
-    default: return {};
-  }
-}
-
 bool names_place_or_time(std::string_view name) {
   const isa::SpecialRegisterRow* const special = isa::find_special_register(name);
   return special && (special->varies || special->first == isa::SpecialRegister::smid);
@@ -67,7 +57,8 @@ void Determinacy::read_program() {
     const ptx::Instruction* here = instruction_at(context_, pc);
     if (!here) continue;
     const isa::Spelling& spelling = context_.module.spelling(*here);
-    if (const auto why = learns(spelling.opcode); !why.empty()) note(pc, std::string(why));
+    if (const std::string_view why = emulated(spelling.opcode).learns; !why.empty())
+      note(pc, std::string(why));
     for (const ptx::Operand& operand : context_.module.operands_of(*here))
       if (operand.kind == ptx::OperandKind::Name && names_place_or_time(operand.text))
         note(pc, fmt::format("it reads {}", operand.text));

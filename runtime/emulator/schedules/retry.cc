@@ -147,11 +147,11 @@ class Rounds {
   Opcode opcode_of(const ptx::Instruction& instruction) const {
     return context_.module.spelling(instruction).opcode;
   }
-  Idle idle(const ptx::Instruction& instruction) const {
+  Idle idle_of(const ptx::Instruction& instruction) const {
     return emulated(opcode_of(instruction)).idle;
   }
   bool writes(const ptx::Instruction& instruction) const {
-    return idle(instruction) == Idle::Computes;
+    return idle_of(instruction) == Idle::Computes;
   }
 
   void collect(const ptx::Instruction& instruction,
@@ -170,7 +170,7 @@ class Rounds {
   bool is_idle(const ptx::Instruction& here, const std::unordered_set<std::string_view>& written,
                const std::unordered_set<std::string_view>& later) const {
     const bool writing = writes(here) || &here == instruction(wait_);
-    if (!writing && idle(here) != Idle::Silent) return false;
+    if (!writing && idle_of(here) != Idle::Silent) return false;
     bool good = true;
     const auto read = [&](std::string_view name) {
       const isa::SpecialRegisterRow* const special = isa::find_special_register(name);
