@@ -20,8 +20,8 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
+using isa::GroupKind;
 using isa::Timed;
-using isa::TimedGroup;
 using Kind = TimelineEvent::Kind;
 namespace word = ptx::trace_record;
 
@@ -82,7 +82,7 @@ class Builder {
   };
   struct Flight {
     std::size_t event;
-    TimedGroup group;
+    GroupKind group;
     std::uint32_t lane, number;
   };
 
@@ -192,14 +192,14 @@ class Builder {
     if (number >= sites_.size()) return;
     const ptx::TraceSite& site = sites_[number];
     if (entry.record->word & word::end) return close(entry, number);
-    switch (site.row.kind) {
+    switch (site.kind) {
       case Timed::CopyAsync:
       case Timed::Multiplies: return open_run(entry, number);
       case Timed::Bulk:
       case Timed::Wgmma: return add_start(entry, number);
       case Timed::Commits:
         push(entry, number, Kind::commit, opcode(site));
-        ++closed_[{entry.lane, site.row.group}];
+        ++closed_[{entry.lane, site.group}];
         return;
       case Timed::Arrives: return add_arrival(entry, number);
       case Timed::Waits: return open(entry, number, opcode(site));
@@ -284,25 +284,25 @@ class Builder {
                        events_[last_].opcode == site.instruction->opcode &&
                        events_[last_].name == opcode(site);
     if (!joins) {
-      const Kind kind = site.row.kind == Timed::CopyAsync ? Kind::copy : Kind::product;
+      const Kind kind = site.kind == Timed::CopyAsync ? Kind::copy : Kind::product;
       push(entry, number, kind, opcode(site)).count = 0;
     }
     open_[{entry.lane, number}] = last_;
     TimelineEvent& run = events_[last_];
     run.lanes |= entry.record->lanes;
-    (site.row.kind == Timed::CopyAsync ? work_[warp_].loads : work_[warp_].products)++;
-    if (site.row.kind == Timed::CopyAsync) in_flight(entry, number, TimedGroup::copies);
+    (site.kind == Timed::CopyAsync ? work_[warp_].loads : work_[warp_].products)++;
+    if (site.kind == Timed::CopyAsync) in_flight(entry, number, GroupKind::copies);
   }
 
   void add_start(const Entry& entry, std::uint32_t number) {
     const ptx::TraceSite& site = sites_[number];
-    const bool multiplies = site.row.kind == Timed::Wgmma;
+    const bool multiplies = site.kind == Timed::Wgmma;
     const std::int32_t barrier =
         push(entry, number, multiplies ? Kind::product : Kind::copy, opcode(site)).barrier;
     if (multiplies) ++work_[warp_].products;
     else if (barrier >= 0) ++work_[warp_].loads;
     if (barrier >= 0) to_barrier(entry, number, barrier);
-    else in_flight(entry, number, multiplies ? TimedGroup::products : TimedGroup::bulk);
+    else in_flight(entry, number, multiplies ? GroupKind::products : GroupKind::bulk);
   }
 
   void add_arrival(const Entry& entry, std::uint32_t number) {
@@ -341,13 +341,13 @@ class Builder {
 
   void close(const Entry& entry, std::uint32_t number) {
     const ptx::TraceSite& site = sites_[number];
-    const bool run = site.row.kind == Timed::CopyAsync || site.row.kind == Timed::Multiplies;
+    const bool run = site.kind == Timed::CopyAsync || site.kind == Timed::Multiplies;
     std::uint32_t from = number;
     while (run && !sites_[from].first) --from;
     // Lanes that began apart may have met since.
     for (std::uint32_t lane = 0; lane < lanes_of_warp; ++lane)
       if (lane == entry.lane || entry.record->lanes >> lane & 1) close(entry, number, from, lane);
-    if (site.row.kind == Timed::Waits) wait_for_groups(entry, site);
+    if (site.kind == Timed::Waits) wait_for_groups(entry, site);
   }
 
   void close(const Entry& entry, std::uint32_t number, std::uint32_t from, std::uint32_t lane) {
@@ -362,13 +362,13 @@ class Builder {
     event.count += number - from + 1;
     if (event.kind != Kind::copy) return;
     for (const Flight& each : flights_)
-      if (each.lane == lane && each.number == closed_[{lane, TimedGroup::copies}])
+      if (each.lane == lane && each.number == closed_[{lane, GroupKind::copies}])
         events_[each.event].count += number - from;
   }
 
   // ---- From the start of a copy or product until the program has waited for it.
 
-  void in_flight(const Entry& entry, std::uint32_t number, TimedGroup group) {
+  void in_flight(const Entry& entry, std::uint32_t number, GroupKind group) {
     static constexpr const char* names[] = {"cp.async group", "bulk group", "wgmma group"};
     const std::uint32_t now = closed_[{entry.lane, group}];
     for (const Flight& each : flights_)
@@ -388,9 +388,9 @@ class Builder {
     const auto operands = module_.operands_of(*site.instruction);
     const bool all = operands.empty() || operands[0].kind != ptx::OperandKind::Integer;
     const std::uint64_t pending = all ? 0 : operands[0].value;
-    const std::uint32_t now = closed_[{entry.lane, site.row.group}];
+    const std::uint32_t now = closed_[{entry.lane, site.group}];
     std::erase_if(flights_, [&](const Flight& each) {
-      if (each.group != site.row.group || each.lane != entry.lane) return false;
+      if (each.group != site.group || each.lane != entry.lane) return false;
       if (each.number + pending >= now && !(all && each.number == now)) return false;
       events_[each.event].end = entry.time;
       events_[each.event].ended = true;
@@ -457,7 +457,7 @@ class Builder {
   std::vector<WarpWork> work_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> open_;  // by lane and site
   std::vector<Flight> flights_;
-  std::map<std::pair<std::uint32_t, TimedGroup>, std::uint32_t> closed_;
+  std::map<std::pair<std::uint32_t, GroupKind>, std::uint32_t> closed_;
   std::size_t last_ = none;
 };
 

@@ -6,23 +6,36 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/isa/timed.h"
+
 namespace tartan::TARTAN_ABI::isa {
 namespace {
 
+// OpcodeRow, and what compiler/isa/timed.h gives.
+struct Row {
+  Opcode opcode;
+  std::string_view name;
+  Control control = Control::FallsThrough;
+  Convergence convergence = Convergence::None;
+  QualifierSet leading = {};
+  AsyncGroup group = {};
+  Timed timed = Timed::No;
+};
+
 // clang-format off
-constexpr OpcodeRow rows[] = {
+constexpr Row rows[] = {
     {Opcode::none, ""},
     {.opcode = Opcode::ldmatrix, .name = "ldmatrix", .convergence = Convergence::Warp},
     {.opcode = Opcode::stmatrix, .name = "stmatrix", .convergence = Convergence::Warp},
     {.opcode = Opcode::movmatrix, .name = "movmatrix", .convergence = Convergence::Warp},
     {.opcode = Opcode::wmma_load, .name = "wmma.load", .convergence = Convergence::Warp},
     {.opcode = Opcode::wmma_store, .name = "wmma.store", .convergence = Convergence::Warp},
-    {.opcode = Opcode::wmma_mma, .name = "wmma.mma", .convergence = Convergence::Warp},
-    {.opcode = Opcode::mma, .name = "mma", .convergence = Convergence::Warp},
-    {.opcode = Opcode::wgmma, .name = "wgmma.mma_async", .convergence = Convergence::Warpgroup},
+    {.opcode = Opcode::wmma_mma, .name = "wmma.mma", .convergence = Convergence::Warp, .timed = Timed::Multiplies},
+    {.opcode = Opcode::mma, .name = "mma", .convergence = Convergence::Warp, .timed = Timed::Multiplies},
+    {.opcode = Opcode::wgmma, .name = "wgmma.mma_async", .convergence = Convergence::Warpgroup, .group = {GroupStep::Issues, GroupKind::products}, .timed = Timed::Wgmma},
     {.opcode = Opcode::wgmma_fence, .name = "wgmma.fence", .convergence = Convergence::Warpgroup},
-    {.opcode = Opcode::wgmma_commit_group, .name = "wgmma.commit_group", .convergence = Convergence::Warpgroup},
-    {.opcode = Opcode::wgmma_wait_group, .name = "wgmma.wait_group", .convergence = Convergence::Warpgroup},
+    {.opcode = Opcode::wgmma_commit_group, .name = "wgmma.commit_group", .convergence = Convergence::Warpgroup, .group = {GroupStep::Commits, GroupKind::products}},
+    {.opcode = Opcode::wgmma_wait_group, .name = "wgmma.wait_group", .convergence = Convergence::Warpgroup, .group = {GroupStep::Waits, GroupKind::products}},
     {Opcode::add, "add"}, {Opcode::addc, "addc"}, {Opcode::sub, "sub"}, {Opcode::subc, "subc"},
     {.opcode = Opcode::mul, .name = "mul", .leading = "lo hi wide"},
     {.opcode = Opcode::mad, .name = "mad", .leading = "lo hi wide"},
@@ -45,7 +58,7 @@ constexpr OpcodeRow rows[] = {
     {Opcode::mov, "mov"},
     {.opcode = Opcode::shfl, .name = "shfl", .convergence = Convergence::Mask},
     {Opcode::prmt, "prmt"}, {Opcode::ld, "ld"}, {Opcode::ldu, "ldu"}, {Opcode::st, "st"},
-    {Opcode::st_async, "st.async"}, {Opcode::st_bulk, "st.bulk"},
+    {.opcode = Opcode::st_async, .name = "st.async", .timed = Timed::Bulk}, {Opcode::st_bulk, "st.bulk"},
     {Opcode::multimem_ld_reduce, "multimem.ld_reduce"}, {Opcode::multimem_st, "multimem.st"},
     {Opcode::multimem_red, "multimem.red"},
     {Opcode::multimem_st_async, "multimem.st.async"}, {Opcode::multimem_red_async, "multimem.red.async"},
@@ -59,19 +72,19 @@ constexpr OpcodeRow rows[] = {
     {.opcode = Opcode::createpolicy, .name = "createpolicy", .leading = "fractional range cvt"}, {Opcode::isspacep, "isspacep"},
     {.opcode = Opcode::cvta, .name = "cvta", .leading = "to"},
     {Opcode::cvt, "cvt"}, {Opcode::cvt_pack, "cvt.pack"},
-    {Opcode::mapa, "mapa"}, {Opcode::getctarank, "getctarank"}, {Opcode::cp_async, "cp.async"},
-    {Opcode::cp_async_commit_group, "cp.async.commit_group"},
-    {Opcode::cp_async_wait_group, "cp.async.wait_group"},
-    {Opcode::cp_async_wait_all, "cp.async.wait_all"},
-    {Opcode::cp_async_mbarrier_arrive, "cp.async.mbarrier.arrive"},
-    {Opcode::cp_async_bulk, "cp.async.bulk"},
+    {Opcode::mapa, "mapa"}, {Opcode::getctarank, "getctarank"}, {.opcode = Opcode::cp_async, .name = "cp.async", .group = {GroupStep::Issues, GroupKind::copies}, .timed = Timed::CopyAsync},
+    {.opcode = Opcode::cp_async_commit_group, .name = "cp.async.commit_group", .group = {GroupStep::Commits, GroupKind::copies}},
+    {.opcode = Opcode::cp_async_wait_group, .name = "cp.async.wait_group", .group = {GroupStep::Waits, GroupKind::copies}},
+    {.opcode = Opcode::cp_async_wait_all, .name = "cp.async.wait_all", .group = {GroupStep::Waits, GroupKind::copies}},
+    {.opcode = Opcode::cp_async_mbarrier_arrive, .name = "cp.async.mbarrier.arrive", .timed = Timed::Arrives},
+    {.opcode = Opcode::cp_async_bulk, .name = "cp.async.bulk", .group = {GroupStep::Issues, GroupKind::bulk}, .timed = Timed::Bulk},
     {Opcode::cp_async_bulk_prefetch, "cp.async.bulk.prefetch"},
-    {Opcode::cp_async_bulk_tensor, "cp.async.bulk.tensor"},
+    {.opcode = Opcode::cp_async_bulk_tensor, .name = "cp.async.bulk.tensor", .group = {GroupStep::Issues, GroupKind::bulk}, .timed = Timed::Bulk},
     {Opcode::cp_async_bulk_prefetch_tensor, "cp.async.bulk.prefetch.tensor"},
-    {Opcode::cp_async_bulk_commit_group, "cp.async.bulk.commit_group"},
-    {Opcode::cp_async_bulk_wait_group, "cp.async.bulk.wait_group"},
-    {Opcode::cp_reduce_async_bulk, "cp.reduce.async.bulk"},
-    {Opcode::cp_reduce_async_bulk_tensor, "cp.reduce.async.bulk.tensor"},
+    {.opcode = Opcode::cp_async_bulk_commit_group, .name = "cp.async.bulk.commit_group", .group = {GroupStep::Commits, GroupKind::bulk}},
+    {.opcode = Opcode::cp_async_bulk_wait_group, .name = "cp.async.bulk.wait_group", .group = {GroupStep::Waits, GroupKind::bulk}},
+    {.opcode = Opcode::cp_reduce_async_bulk, .name = "cp.reduce.async.bulk", .group = {GroupStep::Issues, GroupKind::bulk}, .timed = Timed::Bulk},
+    {.opcode = Opcode::cp_reduce_async_bulk_tensor, .name = "cp.reduce.async.bulk.tensor", .group = {GroupStep::Issues, GroupKind::bulk}, .timed = Timed::Bulk},
     {Opcode::tensormap_replace, "tensormap.replace"}, {.opcode = Opcode::tensormap_query, .name = "tensormap.query", .leading = "alloc_class_large"},
     {.opcode = Opcode::tensormap_cp_fenceproxy, .name = "tensormap.cp_fenceproxy", .convergence = Convergence::Warp},
     {.opcode = Opcode::tex, .name = "tex", .leading = "base level grad"},
@@ -83,27 +96,27 @@ constexpr OpcodeRow rows[] = {
     {.opcode = Opcode::call, .name = "call", .control = Control::Calls},
     {.opcode = Opcode::ret, .name = "ret", .control = Control::Returns},
     {.opcode = Opcode::exit, .name = "exit", .control = Control::Exits},
-    {.opcode = Opcode::bar, .name = "bar", .convergence = Convergence::Cta, .leading = "cta red"},
+    {.opcode = Opcode::bar, .name = "bar", .convergence = Convergence::Cta, .leading = "cta red", .timed = Timed::Arrives},
     {.opcode = Opcode::bar_warp, .name = "bar.warp", .convergence = Convergence::Mask},
-    {.opcode = Opcode::barrier, .name = "barrier", .convergence = Convergence::Cta, .leading = "cta red"},
-    {.opcode = Opcode::barrier_cluster_arrive, .name = "barrier.cluster.arrive", .convergence = Convergence::Cluster},
-    {.opcode = Opcode::barrier_cluster_wait, .name = "barrier.cluster.wait", .convergence = Convergence::Cluster},
+    {.opcode = Opcode::barrier, .name = "barrier", .convergence = Convergence::Cta, .leading = "cta red", .timed = Timed::Arrives},
+    {.opcode = Opcode::barrier_cluster_arrive, .name = "barrier.cluster.arrive", .convergence = Convergence::Cluster, .timed = Timed::Arrives},
+    {.opcode = Opcode::barrier_cluster_wait, .name = "barrier.cluster.wait", .convergence = Convergence::Cluster, .timed = Timed::WaitsForCluster},
     {Opcode::membar, "membar"}, {Opcode::fence, "fence"}, {Opcode::fence_proxy, "fence.proxy"},
     {Opcode::fence_mbarrier_init, "fence.mbarrier_init"}, {Opcode::atom, "atom"},
-    {Opcode::red, "red"}, {Opcode::red_async, "red.async"},
+    {Opcode::red, "red"}, {.opcode = Opcode::red_async, .name = "red.async", .timed = Timed::Bulk},
     {.opcode = Opcode::vote, .name = "vote", .convergence = Convergence::Mask},
     {.opcode = Opcode::match, .name = "match", .convergence = Convergence::Mask},
     {Opcode::activemask, "activemask"},
     {.opcode = Opcode::redux, .name = "redux", .convergence = Convergence::Mask},
     {Opcode::griddepcontrol, "griddepcontrol"},
     {.opcode = Opcode::elect, .name = "elect", .convergence = Convergence::Mask},
-    {Opcode::mbarrier_init, "mbarrier.init"}, {Opcode::mbarrier_inval, "mbarrier.inval"},
-    {Opcode::mbarrier_expect_tx, "mbarrier.expect_tx"},
-    {Opcode::mbarrier_complete_tx, "mbarrier.complete_tx"},
-    {.opcode = Opcode::mbarrier_arrive, .name = "mbarrier.arrive", .leading = "expect_tx"},
-    {.opcode = Opcode::mbarrier_arrive_drop, .name = "mbarrier.arrive_drop", .leading = "expect_tx"},
-    {.opcode = Opcode::mbarrier_test_wait, .name = "mbarrier.test_wait", .leading = "parity"},
-    {.opcode = Opcode::mbarrier_try_wait, .name = "mbarrier.try_wait", .leading = "parity"},
+    {.opcode = Opcode::mbarrier_init, .name = "mbarrier.init", .timed = Timed::Arrives}, {.opcode = Opcode::mbarrier_inval, .name = "mbarrier.inval", .timed = Timed::Arrives},
+    {.opcode = Opcode::mbarrier_expect_tx, .name = "mbarrier.expect_tx", .timed = Timed::Arrives},
+    {.opcode = Opcode::mbarrier_complete_tx, .name = "mbarrier.complete_tx", .timed = Timed::Arrives},
+    {.opcode = Opcode::mbarrier_arrive, .name = "mbarrier.arrive", .leading = "expect_tx", .timed = Timed::Arrives},
+    {.opcode = Opcode::mbarrier_arrive_drop, .name = "mbarrier.arrive_drop", .leading = "expect_tx", .timed = Timed::Arrives},
+    {.opcode = Opcode::mbarrier_test_wait, .name = "mbarrier.test_wait", .leading = "parity", .timed = Timed::WaitsAtMbarrier},
+    {.opcode = Opcode::mbarrier_try_wait, .name = "mbarrier.try_wait", .leading = "parity", .timed = Timed::WaitsAtMbarrier},
     {Opcode::mbarrier_pending_count, "mbarrier.pending_count"},
     {Opcode::mbarrier_check_layout, "mbarrier.check_layout"},
     {.opcode = Opcode::clusterlaunchcontrol_try_cancel, .name = "clusterlaunchcontrol.try_cancel", .leading = "async"},
@@ -147,7 +160,7 @@ constexpr OpcodeRow rows[] = {
     {Opcode::vset4, "vset4"}, {Opcode::brkpt, "brkpt"}, {Opcode::nanosleep, "nanosleep"},
     {Opcode::pmevent, "pmevent"},
     {.opcode = Opcode::trap, .name = "trap", .control = Control::Traps},
-    {.opcode = Opcode::setmaxnreg, .name = "setmaxnreg", .convergence = Convergence::Warp, .leading = "inc dec"},
+    {.opcode = Opcode::setmaxnreg, .name = "setmaxnreg", .convergence = Convergence::Warp, .leading = "inc dec", .timed = Timed::WaitsForRegisters},
     {Opcode::trace_mark, "trace.mark"},
 };
 // clang-format on
@@ -159,6 +172,14 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "rows are indexed by Opcode");
 
+constexpr auto texts = [] {
+  std::array<OpcodeRow, std::size(rows)> out{};
+  std::ranges::transform(rows, out.begin(), [](const Row& each) {
+    return OpcodeRow{each.opcode, each.name, each.control, each.convergence, each.leading};
+  });
+  return out;
+}();
+
 // Rows by the name's first word, longest names first.
 using Candidates = std::unordered_map<std::string_view, std::vector<const OpcodeRow*>>;
 
@@ -167,7 +188,7 @@ std::string_view first_word(std::string_view text) { return text.substr(0, text.
 const Candidates& candidates() {
   static const Candidates all = [] {
     Candidates out;
-    for (const OpcodeRow& each : rows)
+    for (const OpcodeRow& each : texts)
       if (!each.name.empty()) out[first_word(each.name)].push_back(&each);
     for (auto& [word, list] : out)
       std::sort(list.begin(), list.end(), [](const OpcodeRow* x, const OpcodeRow* y) {
@@ -180,7 +201,19 @@ const Candidates& candidates() {
 
 }  // namespace
 
-const OpcodeRow& row(Opcode opcode) { return rows[static_cast<std::size_t>(opcode)]; }
+const OpcodeRow& row(Opcode opcode) { return texts[static_cast<std::size_t>(opcode)]; }
+
+AsyncGroup group_of(Opcode opcode) { return rows[static_cast<std::size_t>(opcode)].group; }
+
+Timed timed_as(Opcode opcode) {
+  switch (group_of(opcode).step) {
+    case GroupStep::Commits: return Timed::Commits;
+    case GroupStep::Waits: return Timed::Waits;
+    case GroupStep::None:
+    case GroupStep::Issues: break;
+  }
+  return rows[static_cast<std::size_t>(opcode)].timed;
+}
 
 Opcode find_opcode(std::string_view text) {
   const auto found = candidates().find(first_word(text));

@@ -213,7 +213,7 @@ class Tracer {
 
   void add_site(const TraceSite& site, std::uint32_t number) {
     const Instruction& instruction = *site.instruction;
-    if (site.row.kind == Timed::WaitsAtMbarrier) return add_poll(site, number);
+    if (site.kind == Timed::WaitsAtMbarrier) return add_poll(site, number);
     const std::string lanes = lanes_of(instruction), barrier = barrier_code(instruction);
     const std::string guarded = and_guard(instruction, "%tartan_p0");
     if (site.first)

@@ -12,7 +12,7 @@ using isa::operator""_q;
 
 // Of those that share records, without a guard: one of its lanes might not see the first.
 bool may_share(const TraceSite& site) {
-  return (site.row.kind == Timed::CopyAsync || site.row.kind == Timed::Multiplies) &&
+  return (site.kind == Timed::CopyAsync || site.kind == Timed::Multiplies) &&
          site.instruction->guard.empty();
 }
 
@@ -24,8 +24,10 @@ void add_sites(const Module& module, const Function& function, std::vector<Trace
     const Instruction& instruction = module.instructions[each.index];
     const isa::Spelling& spelling = module.spelling(instruction);
     if (spelling.row().control != isa::Control::FallsThrough) same_block = false;
-    TraceSite site{.instruction = &instruction, .row = isa::timed_as(spelling.opcode)};
-    if (site.row.kind == Timed::No) continue;
+    TraceSite site{.instruction = &instruction,
+                   .kind = isa::timed_as(spelling.opcode),
+                   .group = isa::group_of(spelling.opcode).kind};
+    if (site.kind == Timed::No) continue;
     if (same_block && may_share(site) && may_share(sites.back()) &&
         module.spelling(*sites.back().instruction).opcode == spelling.opcode) {
       site.first = false;
@@ -55,7 +57,7 @@ bool waits_there(const Module& module, const Instruction& instruction) {
 }
 
 bool has_end(const Module& module, const TraceSite& site) {
-  switch (site.row.kind) {
+  switch (site.kind) {
     case Timed::CopyAsync:
     case Timed::Multiplies:
     case Timed::Waits:
@@ -74,7 +76,7 @@ bool has_end(const Module& module, const TraceSite& site) {
 const Operand* barrier_of(const Module& module, const Instruction& instruction) {
   const isa::Spelling& spelling = module.spelling(instruction);
   const auto operands = module.operands_of(instruction);
-  switch (isa::timed_as(spelling.opcode).kind) {
+  switch (isa::timed_as(spelling.opcode)) {
     case Timed::Arrives:
       if (spelling.opcode == Opcode::barrier_cluster_arrive) return nullptr;
       if (spelling.opcode == Opcode::bar || spelling.opcode == Opcode::barrier) {

@@ -22,7 +22,8 @@ namespace tartan::TARTAN_ABI::ptx {
 /// An instruction that a timeline shows, in a kernel.
 struct TraceSite {
   const Instruction* instruction = nullptr;
-  isa::TimedRow row;
+  isa::Timed kind = isa::Timed::No;
+  isa::GroupKind group = isa::GroupKind::copies;  // of Commits and Waits
   /// cp.async and mma that follow each other in one basic block share two records, at the first and
   /// at the last of them.
   bool first = true, last = true;

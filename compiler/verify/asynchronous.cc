@@ -10,12 +10,15 @@
 #include <map>
 #include <unordered_set>
 
+#include "compiler/isa/timed.h"
 #include "compiler/support/names.h"
 #include "compiler/verify/pass.h"
 
 namespace tartan::TARTAN_ABI::verify {
 namespace {
 
+using isa::GroupKind;
+using isa::GroupStep;
 using isa::Opcode;
 using isa::operator""_q;
 
@@ -66,6 +69,7 @@ class AsynchronousChecker {
     const auto operands = context_.module.operands_of(instruction);
     const std::size_t count = operands.size();
     const int bytes = std::max(1, isa::access_bits(spelling) / 8);
+    const isa::AsyncGroup group = isa::group_of(spelling.opcode);
     switch (spelling.opcode) {
       case Opcode::cp_async:
         if (count >= 3)
@@ -86,24 +90,23 @@ class AsynchronousChecker {
       case Opcode::ld:
         if (shared(spelling) && count == 2) read(instruction, operands[1], bytes, false);
         break;
-      case Opcode::cp_async_commit_group: ++groups_; break;
-      case Opcode::cp_async_wait_group:
-      case Opcode::cp_async_wait_all:
       case Opcode::cp_async_mbarrier_arrive:
-        if (instruction.guard.empty()) wait(spelling.opcode, operands);
+        if (instruction.guard.empty()) finish(groups_);
         break;
       default:
-        if (backward(instruction)) finish(groups_);
+        if (group.kind == GroupKind::copies && group.step == GroupStep::Commits) ++groups_;
+        else if (group.kind == GroupKind::copies && group.step == GroupStep::Waits)
+          wait(instruction, operands);
+        else if (backward(instruction)) finish(groups_);
         else if (orders(instruction)) writes_.clear();
     }
     if (!operands.empty()) overwritten(operands[0]);
   }
 
   // cp.async.wait_group N leaves the last N groups pending, and copies that are in no group.
-  void wait(Opcode opcode, std::span<const ptx::Operand> operands) {
-    if (opcode != Opcode::cp_async_wait_group || operands.empty() ||
-        operands[0].kind != ptx::OperandKind::Integer)
-      return finish(groups_);
+  void wait(const ptx::Instruction& instruction, std::span<const ptx::Operand> operands) {
+    if (!instruction.guard.empty()) return;
+    if (operands.empty() || operands[0].kind != ptx::OperandKind::Integer) return finish(groups_);
     const auto left = static_cast<std::int64_t>(operands[0].value);
     if (left >= 0 && left <= groups_) finish(groups_ - left - 1);
   }

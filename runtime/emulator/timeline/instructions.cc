@@ -118,9 +118,10 @@ void time_instruction(Decoder& d, std::size_t first) {
   Program& program = d.program();
   if (d.failed() || program.ops.size() == first) return;
   const isa::Spelling& spelling = d.spelling.as_read();
-  const isa::TimedRow row = isa::timed_as(spelling.opcode);
-  if (row.kind == isa::Timed::No) return;
-  TimedOp what{.kind = row.kind, .group = static_cast<std::uint8_t>(row.group)};
+  const isa::Timed kind = isa::timed_as(spelling.opcode);
+  if (kind == isa::Timed::No) return;
+  const isa::GroupKind group = isa::group_of(spelling.opcode).kind;
+  TimedOp what{.kind = kind, .group = static_cast<std::uint8_t>(group)};
   what.opcode = spelling.opcode;
   const bool all = spelling.opcode == Opcode::cp_async_wait_all;
   if (what.kind == TimedOp::Kind::Waits && !all && d.operand_count() > 0)
