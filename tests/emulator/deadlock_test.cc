@@ -86,6 +86,24 @@ DONE:)",
   EXPECT_NE(message.find("all threads of the cluster to arrive"), std::string::npos) << message;
 }
 
+// What computes from registers alone, and hints, leave everything as it is.
+TEST(EmulatorDeadlock, WaitsThatComputeAndPrefetch) {
+  const std::string message = deadlock(R"(
+setp.eq.u32 q, r0, 0;
+@q mbarrier.init.shared::cta.b64 [bar], 1;
+bar.sync 0;
+SPIN:
+mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0;
+shf.l.wrap.b32 r5, r0, r0, 3;
+popc.b32 r6, r5;
+vadd4.u32.u32.u32 r7, r6, r5, r0;
+mapa.shared::cluster.u32 r8, r7, 0;
+prefetch.global.L2 [rd0];
+@!p bra SPIN;)",
+                                       {.grid = {1}, .block = {64}});
+  EXPECT_NE(message.find("64 threads wait at"), std::string::npos) << message;
+}
+
 // Loops that look like waits but end on their own.
 TEST(EmulatorDeadlock, PatientLoopsAreNone) {
   const std::string init =

@@ -272,14 +272,19 @@ TEST(EmulatorRare, ClustersThatHaveNotStartedAreCancelled) {
       "@q clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 "
       "[response], [bar];",
       "@p clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {r1, r2, r3, _}, answer;");
+  const Launch launch{.grid = {6, 3, 2}, .block = {32}};
   for (const int threads : {1, 4}) {
-    const KernelRun run = run_blackwell(
-        text, stealing_declarations, {.grid = {6, 3, 2}, .block = {32}}, 129, {.threads = threads});
+    const KernelRun run =
+        run_blackwell(text, stealing_declarations, launch, 129, {.threads = threads});
     expect_each_once(run, 36);
     if (threads == 1) {
       EXPECT_EQ(run.out[128], 1u);
     }
   }
+  // The response is written, whatever shared memory was.
+  const KernelRun checked = run_blackwell(text, stealing_declarations, launch, 129,
+                                          {.threads = 1, .checks = Checks::all});
+  for (const Finding& each : checked.findings) EXPECT_NE(each.id, "uninitialized-read");
 }
 
 TEST(EmulatorRare, CancelResponseReachesAllBlocksOfACluster) {

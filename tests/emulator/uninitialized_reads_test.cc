@@ -64,6 +64,14 @@ TEST(UninitializedReads, Registers) {
             Uses{"st.global.u32"});
 }
 
+TEST(UninitializedReads, GuardsOfWarpgroups) {
+  for (const std::string what : {"fence", "commit_group", "wait_group"})
+    EXPECT_EQ(used_by("setp.ne.u32 p, r5, 0;\n@p wgmma." + what + ".sync.aligned" +
+                      (what == "wait_group" ? " 0;\n" : ";\n")),
+              Uses{"@p"})
+        << what;
+}
+
 TEST(UninitializedReads, RegistersThatAreWritten) {
   const Uses none;
   EXPECT_EQ(used_by("mov.u32 r6, 5;\n" + keep), none);
@@ -362,7 +370,7 @@ TEST(UninitializedReads, Buffers) {
     DeviceOptions options;
     options.checks = Checks::all;
     auto engine = *emulator::make_engine(options);
-    auto module = engine->load(kernel_text(body), "test.ptx");
+    auto module = engine->load(kernel_text(body, declarations), "test.ptx");
     auto kernel = (*module)->kernel("k");
     const std::uint64_t buffer = *engine->allocate(256);
     if (written) {
@@ -382,6 +390,15 @@ TEST(UninitializedReads, Buffers) {
   EXPECT_NE(findings[0].message.find("global memory at out+64"), std::string::npos)
       << findings[0].message;
   EXPECT_EQ(run("st.global.u32 [rd1], r0;\n" + copy, 0).size(), 0u);
+  EXPECT_EQ(run("st.async.release.gpu.global.b32 [rd1], r0;\n" + copy, 0).size(), 0u);
+  EXPECT_EQ(run("red.async.release.gpu.global.add.u32 [rd1], 1;\n", 0).size(), 1u);
+  const std::string map = "mov.u32 r3, tile;\nmad.lo.u32 r4, r0, 4, r3;\nmov.u64 rd2, tile;\n",
+                    clear = "st.shared.u32 [r4], 0;\nbar.warp.sync -1;\n",
+                    publish =
+                        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu"
+                        ".sync.aligned [rd0], [rd2], 0x80;\nbar.warp.sync -1;\n";
+  for (const Finding& each : run(map + clear + publish + copy, 0)) ADD_FAILURE() << each.message;
+  EXPECT_EQ(run(map + publish, 0).size(), 1u);
   EXPECT_EQ(run("red.global.add.u32 [rd1], 1;\n", 0).size(), 1u);
   EXPECT_EQ(run("red.global.add.u32 [rd1], 1;\n", 128).size(), 0u);
 }

@@ -98,6 +98,22 @@ TEST(EqualOperations, TheSame) {
   for (const Pair& pair : pairs) expect(pair, Verdict::same);
 }
 
+// st.async.release, to global memory, is st.
+TEST(EqualOperations, LateStoresAreStores) {
+  const auto on_sm_100 = [](const std::string& body) {
+    Manifest out = testing_equal::kernel_of(body);
+    std::string text(out.ptx.text());
+    text.replace(text.find("8.6"), 3, "8.7").replace(text.find("sm_90a"), 6, "sm_100");
+    out.ptx = Source("test.ptx", text);
+    return out;
+  };
+  const Equality out = equal(on_sm_100("mul.f32 %f0, %f1, %f2;"),
+                             on_sm_100("mul.f32 %f3, %f2, %f1; st.async.release.gpu.global.b32 "
+                                       "[%rd3], %f3; ld.global.f32 %f0, [%rd3];"),
+                             {.explain = 0});
+  EXPECT_EQ(out.verdict, Verdict::same) << out.complaints(false) << out.text();
+}
+
 TEST(EqualOperations, Different) {
   const Pair pairs[] = {
       {"a sign", "add.f32 %f0, %f1, %f2;", "sub.f32 %f0, %f1, %f2;"},
@@ -144,6 +160,17 @@ TEST(EqualOperations, NamesTheLineThatStandsInTheWay) {
   EXPECT_EQ(out.line, 25);
   EXPECT_NE(out.reason.find("add.s32"), std::string::npos) << out.reason;
   EXPECT_EQ(out.exit_code(), 4);
+}
+
+// Lane 0 alone has a value; the results of the others rest on it.
+TEST(EqualOperations, NamesReductionsOfOtherLanesValues) {
+  const Equality out =
+      compare("mul.f32 %f3, %f1, %f2; shfl.sync.idx.b32 %f0, %f3, 0, 31, -1;",
+              "mul.f32 %f3, %f1, %f2; mov.b32 %r2, %f3; setp.ne.s32 %p0, %r1, 0;\n"
+              "selp.b32 %r2, 0, %r2, %p0; redux.sync.add.s32 %r3, %r2, -1; mov.b32 %f4, %r3;\n"
+              "selp.f32 %f0, %f4, %f3, %p0;");
+  EXPECT_EQ(out.verdict, Verdict::undecided);
+  EXPECT_NE(out.reason.find("redux.sync"), std::string::npos) << out.reason;
 }
 
 TEST(EqualOperations, TakesInputsByTheirBitsWhereIntegersReadThem) {

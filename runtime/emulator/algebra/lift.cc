@@ -119,12 +119,13 @@ Step arithmetic(Lift& lift) {
   return words ? compute_integers : compute_bits;
 }
 
-Meaning meaning_of(const Lift& lift) { return emulated(lift.spelling->opcode).lift; }
+Meaning meaning_of(const Lift& lift) { return emulated(*lift.spelling).lift; }
 
 Step step_of(Lift& lift) {
   switch (meaning_of(lift)) {
     case Meaning::Bits:
     case Meaning::Fields: return compute_bits;
+    case Meaning::LanesBits: return collect_bits;
     case Meaning::Moves: return move_words;
     case Meaning::Selects: return select;
     case Meaning::SelectsBySign: return select_by_sign;
@@ -163,7 +164,7 @@ void read_operands(Decoder& d, Lift& lift) {
   const Type type = spelling.type(0);
   const bool stores = lift.step == store_words;
   std::size_t next = 0;
-  if (spelling.opcode != Opcode::red && !stores)
+  if (emulated(spelling).access != AccessKind::Reduces && !stores)
     operands.typed(next++, lift.step == move_words ? Type::b32 : type, lift.d);
   if (stores || lift.step == update_memory) ++next;  // the address
   if (lift.step == load_words) return;
@@ -204,32 +205,63 @@ bool takes_fields(Meaning meaning) {
 
 }  // namespace
 
+namespace {
+
+// The bits of sources are taken.
+struct TakenBits {
+  bool good = true;
+  Ref why = 0;  // an undecided value among them
+
+  void take(const LaneBytes& bytes, const LiftedRegister& reg, InputUse use) {
+    Algebra& algebra = *active_algebra;
+    good &= algebra.take_bits(bytes.tags, room_of(reg), use);
+    for (const Tag tag : bytes.tags)
+      if (is_valued(tag) && algebra.values[ref_of(tag)].kind == Value::Kind::undecided)
+        why = ref_of(tag);
+  }
+  // The tags of what is computed from them.
+  LaneBytes result(Warp& warp, const Lift& lift) {
+    if (!good && !why)
+      why = active_algebra->undecided(
+          &warp, std::string(lift.spelling->text) + " computes with the bits of a value");
+    LaneBytes out;
+    if (!good) std::ranges::fill(out.tags, tag_of(why, 1, 0));
+    return out;
+  }
+};
+
+}  // namespace
+
 bool compute_bits(Warp& warp, const Op& op, const Lift& lift) {
   if (!tagged(warp, lift.s)) return forget(warp, op, lift);
-  Algebra& algebra = *active_algebra;
   const bool fields = takes_fields(meaning_of(lift));
   const auto use = static_cast<InputUse>(fields ? by_bits | as_fields : by_bits);
-  for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    bool good = true;
-    Ref why = 0;
-    for (const LiftedRegister& reg : lift.s) {
-      const LaneBytes bytes(warp, reg, lane);
-      good &= algebra.take_bits(bytes.tags, room_of(reg), use);
-      for (const Tag tag : bytes.tags)
-        if (is_valued(tag) && algebra.values[ref_of(tag)].kind == Value::Kind::undecided)
-          why = ref_of(tag);
-    }
-    LaneBytes out;
-    if (!good && !why)
-      why = algebra.undecided(
-          &warp, std::string(lift.spelling->text) + " computes with the bits of a value");
-    for (const LiftedRegister& reg : lift.d) {
-      if (!good) std::ranges::fill(out.tags, tag_of(why, 1, 0));
-      out.write(warp, reg, lane);
-    }
-  }
+  each_lane(warp.mask, [&](int lane) {
+    TakenBits taken;
+    for (const LiftedRegister& reg : lift.s) taken.take(LaneBytes(warp, reg, lane), reg, use);
+    const LaneBytes out = taken.result(warp, lift);
+    for (const LiftedRegister& reg : lift.d) out.write(warp, reg, lane);
+  });
   return true;
+}
+
+bool collect_bits(Warp& warp, const Op& op, const Lift& lift) {
+  std::vector<LaneBytes> sources;  // their registers may be the result's
+  for (int lane = 0; lane < 32; ++lane)
+    for (const LiftedRegister& reg : lift.s) sources.emplace_back(warp, reg, lane);
+  lift.inner(warp, op);
+  if (warp.leave) return false;
+  TakenBits taken;
+  each_lane(warp.mask, [&](int lane) {
+    const std::size_t first = static_cast<std::size_t>(lane) * lift.s.size();
+    for (std::size_t i = 0; i < lift.s.size(); ++i)
+      taken.take(sources[first + i], lift.s[i], by_bits);
+  });
+  const LaneBytes out = taken.result(warp, lift);
+  each_lane(warp.mask, [&](int lane) {
+    for (const LiftedRegister& reg : lift.d) out.write(warp, reg, lane);
+  });
+  return false;
 }
 
 void lift(Decoder& d, std::size_t first) {

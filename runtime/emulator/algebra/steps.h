@@ -73,6 +73,8 @@ inline bool depends(const LaneBytes& bytes, std::size_t count) {
 bool forget(Warp& warp, const Op& op, const Lift& lift);
 /// Computes with bits: inputs are taken as they are, values make the results undecided.
 bool compute_bits(Warp& warp, const Op& op, const Lift& lift);
+/// The same, with those of all lanes that take part.
+bool collect_bits(Warp& warp, const Op& op, const Lift& lift);
 
 // moves.cc
 bool move_words(Warp& warp, const Op& op, const Lift& lift);

@@ -6,7 +6,7 @@
 // the values. Where they come to decide something (a branch, an address, a store to global memory)
 // there is a finding, and from there on the value counts as defined.
 //
-//   Flow (program.h)     how the bits go through an instruction; a row of flow.cc for each opcode
+//   Flow                 how the bits go through an instruction: a column of its row
 //   definite.cc          the registers that may be read before they are written: only those start
 //                        undefined, so most programs have none
 //   RegisterShadow       shadow bits of a warp's registers, and where they came from

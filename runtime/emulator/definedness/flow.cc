@@ -5,13 +5,13 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
-Flow flow_of(const isa::Spelling& spelling) { return emulated(spelling.opcode).flow; }
+Flow flow_of(const isa::Spelling& spelling) { return emulated(spelling).flow; }
 
 // In the order of Flow: what comes behind Loads does, or brings lanes together.
 bool has_side_effect(Flow flow) { return flow > Flow::Loads; }
 
 bool is_value(const isa::Spelling& spelling, const RegisterUse& use) {
-  switch (emulated(spelling.opcode).values) {
+  switch (emulated(spelling).values) {
     case ValueSources::None: return false;
     case ValueSources::Source: return use.operand == 1;
     case ValueSources::Predicates: return use.type == Type::pred;

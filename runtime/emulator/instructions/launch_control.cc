@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -34,8 +35,12 @@ bool respond(Warp& warp, int lane, std::uint64_t target, std::uint64_t barrier,
   std::array<std::uint32_t, 4> words;
   std::ranges::copy(response, words.begin());
   return complete_transactions(warp, lane, barrier, response_bytes,
-                               {.at = at, .room = response_bytes},
-                               [=] { std::memcpy(at, words.data(), response_bytes); });
+                               {.at = at, .room = response_bytes}, [=, &warp] {
+                                 std::memcpy(at, words.data(), response_bytes);
+                                 clear_tags(at, response_bytes);
+                                 if (auto* const undefined = warp.block->cluster().definedness())
+                                   undefined->fill(warp, at, response_bytes);
+                               });
 }
 
 // op.list: the addresses of the response and of the mbarrier; op.flags: to all blocks.

@@ -83,8 +83,9 @@ enum class ValueSources : std::uint8_t {
 
 /// What it computes over the reals, for `tartan equal` (runtime/emulator/algebra).
 enum class Meaning : std::uint8_t {
-  Bits,    // a function of its sources' bits
-  Fields,  // the same, of words that it takes apart
+  Bits,       // a function of its sources' bits
+  LanesBits,  // the same, of all lanes' sources
+  Fields,     // the same, of words that it takes apart
   Moves,
   Selects,        // selp
   SelectsBySign,  // slct

@@ -242,11 +242,11 @@ void decode_group(Decoder& d) {
 constexpr EmulatedRow warpgroup_rows[] = {
     {Opcode::wgmma, decode_product, Flow::ByHandler, ValueSources::Factors, Meaning::ByHandler,
      AccessKind::None, Idle::No, nothing},
-    {Opcode::wgmma_fence, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits,
+    {Opcode::wgmma_fence, decode_group, Flow::Uses, ValueSources::None, Meaning::Bits,
      AccessKind::None, Idle::No, nothing},
-    {Opcode::wgmma_commit_group, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits,
+    {Opcode::wgmma_commit_group, decode_group, Flow::Uses, ValueSources::None, Meaning::Bits,
      AccessKind::None, Idle::No, nothing},
-    {Opcode::wgmma_wait_group, decode_group, Flow::Spreads, ValueSources::None, Meaning::Bits,
+    {Opcode::wgmma_wait_group, decode_group, Flow::Uses, ValueSources::None, Meaning::Bits,
      AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(warpgroup_rows, topics::warpgroup));
