@@ -4,6 +4,7 @@
 #include "tartan/isa/fragment.h"
 
 #include "compiler/isa/tables.h"
+#include "tartan/isa/tensor_memory.h"
 
 namespace tartan::TARTAN_ABI::isa {
 namespace {
@@ -139,6 +140,25 @@ consteval bool metadata_disjoint() {
   return true;
 }
 static_assert(metadata_disjoint());
+
+// Each cell of tensor memory that an access reaches is held by the element that holder() names, and
+// there are as many cells as elements. More repetitions only continue the columns.
+consteval bool tensor_accesses_bijective() {
+  for (const TensorShape& shape : tensor_shapes)
+    for (const int repeats : {1, 2, 4})
+      for (const bool packed : {false, true}) {
+        TensorAccess access{.shape = &shape, .repeats = repeats, .packed = packed};
+        access.half_split_offset = access.columns();
+        access.first = first_cell(shape, 16 << 16 | 5, 2);
+        if (access.elements() * 32 != access.columns() * shape.lanes() * (shape.split ? 2 : 1))
+          return false;
+        for (int thread = 0; thread < 32; ++thread)
+          for (int i = 0; i < access.elements(); ++i)
+            if (holder(access, cell(access, thread, i)) != TensorHolder{thread, i}) return false;
+      }
+  return true;
+}
+static_assert(tensor_accesses_bijective());
 
 }  // namespace
 }  // namespace tartan::TARTAN_ABI::isa

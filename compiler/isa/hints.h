@@ -6,8 +6,12 @@
 #include <string>
 
 #include "tartan/isa/spelling.h"
+#include "tartan/support/rules.h"
 
 namespace tartan::TARTAN_ABI::isa {
+
+/// The rule that a spelling breaks for which mismatch() has a reason.
+const Rule& mismatch_rule(const Spelling& spelling);
 
 /// "; the nearest is .shared" of a word that a matrix instruction does not have; empty if none is
 /// near.

@@ -436,6 +436,12 @@ std::string_view nearest_opcode(std::string_view text) {
   return near ? near->name : std::string_view();
 }
 
+const Rule& mismatch_rule(const Spelling& spelling) {
+  if (spelling.opcode == Opcode::none) return "unknown-instruction"_rule;
+  const bool word = !spelling.unknown.empty() || !spelling.repeated.empty();
+  return word ? "unknown-qualifier"_rule : "unknown-form"_rule;
+}
+
 std::string mismatch(const Spelling& spelling) {
   if (spelling.opcode == Opcode::none) return unknown_instruction(spelling.text);
   if (!spelling.unknown.empty()) return unknown_word(spelling);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/isa/sparse_counts.h"
 
+#include "tartan/isa/tensor_memory.h"
+
 namespace tartan::TARTAN_ABI::isa {
 namespace {
 
@@ -12,21 +14,11 @@ struct Ratio {
 constexpr Ratio ratios[] = {{"sp::1:2"_q, 1, 2},   {"sp::1:4"_q, 1, 4},   {"sp::2:4"_q, 2, 4},
                             {"sp::1:8"_q, 1, 8},   {"sp::1:16"_q, 1, 16}, {"sp::2:8"_q, 2, 8},
                             {"sp::2:16"_q, 2, 16}, {"sp::4:8"_q, 4, 8},   {"sp::4:16"_q, 4, 16}};
-constexpr Qualifier times[] = {"x1"_q, "x2"_q, "x4"_q, "x8"_q, "x16"_q, "x32"_q, "x64"_q, "x128"_q};
 
 const Ratio* ratio_of(const Spelling& spelling) {
   for (const Ratio& each : ratios)
     if (spelling.has(each.word)) return &each;
   return nullptr;
-}
-
-int times_of(const Spelling& spelling) {
-  int out = 1;
-  for (const Qualifier each : times) {
-    if (spelling.has(each)) break;
-    out *= 2;
-  }
-  return out;
 }
 
 int registers(int bits) { return (bits + 31) / 32; }
@@ -36,7 +28,8 @@ int registers(int bits) { return (bits + 31) / 32; }
 SparseCounts sparse_counts(const Spelling& spelling) {
   const Ratio* ratio = ratio_of(spelling);
   if (!ratio) return {};
-  const int n = times_of(spelling), index = bits(spelling.type(1)), element = bits(spelling.type());
+  const int n = repeats(spelling.words), index = bits(spelling.type(1)),
+            element = bits(spelling.type());
   // tcgen05.ld: n columns of 32 bits.
   if (spelling.opcode != Opcode::spcompress && spelling.opcode != Opcode::spdecompress)
     return {.metadata = registers(n), .values = n / 2};
@@ -56,7 +49,7 @@ std::string_view refuses_ratio(const Spelling& spelling) {
   if (counts.metadata + counts.values + counts.dense > most_registers)
     return "has too many registers";
   if (spelling.opcode == Opcode::spcompress) return "";
-  const int element = bits(spelling.type()), dense = ratio->of * element * times_of(spelling);
+  const int element = bits(spelling.type()), dense = ratio->of * element * repeats(spelling.words);
   if (ratio->of > 4 && spelling.type(1) != Type::b4) return "accepts this ratio only with .b4";
   if (ratio->kept * element > 32) return "keeps at most 32 bits of each group";
   return dense < 32 || dense > 4096 ? "makes 32 to 4096 bits" : "";

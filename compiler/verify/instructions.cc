@@ -17,7 +17,6 @@
 namespace tartan::TARTAN_ABI::verify {
 namespace {
 
-using isa::Opcode;
 using isa::Signature;
 using isa::Spelling;
 
@@ -103,11 +102,7 @@ class InstructionChecker {
   }
 
   void unknown_form(const ptx::Instruction& instruction, const Spelling& spelling) {
-    const bool word = !spelling.unknown.empty() || !spelling.repeated.empty();
-    context_.report(spelling.opcode == Opcode::none ? "unknown-instruction"_rule
-                    : word                          ? "unknown-qualifier"_rule
-                                                    : "unknown-form"_rule,
-                    instruction.opcode, mismatch(spelling));
+    context_.report(isa::mismatch_rule(spelling), instruction.opcode, mismatch(spelling));
   }
 
   // Reports the mismatch with the signature that accepts the most operands. The form is shown where

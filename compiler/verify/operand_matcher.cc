@@ -6,6 +6,7 @@
 
 #include "compiler/isa/sparse_counts.h"
 #include "compiler/isa/special_registers.h"
+#include "tartan/isa/tensor_memory.h"
 
 namespace tartan::TARTAN_ABI::verify {
 namespace {
@@ -53,18 +54,6 @@ int coordinates(const Spelling& spelling) {
   return rows ? 5 : dimensions(spelling);
 }
 
-// The vector length of .x1 ... .x128 for a shape of tcgen05.ld.
-int repeated_elements(const Spelling& spelling) {
-  constexpr isa::Qualifier counts[] = {"x1"_q,  "x2"_q,  "x4"_q,  "x8"_q,
-                                       "x16"_q, "x32"_q, "x64"_q, "x128"_q};
-  int out = spelling.has("16x256b"_q) ? 4 : spelling.has("16x128b"_q) ? 2 : 1;
-  for (const isa::Qualifier each : counts) {
-    if (spelling.has(each)) break;
-    out *= 2;
-  }
-  return out;
-}
-
 // The dimensions of an image; 4 for .3d and cubes, whose vectors have four elements.
 int texel_dimensions(const Spelling& spelling) {
   constexpr isa::QualifierSet one = "1d a1d", two = "2d a2d 2dms a2dms";
@@ -76,7 +65,7 @@ int stated_elements(const OperandRow& row, const Spelling& spelling) {
   switch (row.elements) {
     case isa::as_written: return isa::written_elements(spelling);
     case isa::image_offsets: return spelling.has("im2col"_q) ? dimensions(spelling) - 2 : 2;
-    case isa::as_repeated: return repeated_elements(spelling);
+    case isa::as_repeated: return isa::tensor_access(spelling.words).registers();
     case isa::lane_masks: return spelling.has("cta_group::2"_q) ? 8 : 4;
     case isa::texel_offsets:
     case isa::gradients: return texel_dimensions(spelling);

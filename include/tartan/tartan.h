@@ -22,6 +22,7 @@
 #include "tartan/isa/instruction.h"
 #include "tartan/isa/layout_algebra.h"
 #include "tartan/isa/target.h"
+#include "tartan/isa/tensor_memory.h"
 #include "tartan/isa/type.h"
 #include "tartan/ptx/parser.h"
 #include "tartan/runtime/device.h"

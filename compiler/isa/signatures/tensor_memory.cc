@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fifth-generation tensor cores and their memory (PTX ISA 9.0, 9.7.16). Tensor memory has no
 // variables: its addresses are in 32-bit registers.
+#include "tartan/isa/tensor_memory.h"
+
 #include "compiler/isa/signatures/families.h"
 #include "compiler/isa/signatures/memory.h"
 
@@ -66,9 +68,7 @@ constexpr MemoryEffect compressed{.operand = 3,
                                   .completion = Completion::Tcgen05Wait};
 
 std::string_view too_many_registers(const Spelling& spelling) {
-  const int each = spelling.has("16x256b"_q) ? 4 : spelling.has("16x128b"_q) ? 2 : 1;
-  const int times = spelling.has("x128"_q) ? 128 : spelling.has("x64"_q) ? 64 : 1;
-  return each * times > 128 ? "accesses at most 128 registers" : "";
+  return tensor_access(spelling.words).registers() > 128 ? "accesses at most 128 registers" : "";
 }
 
 constexpr Signature copy(QualifierSet shape, QualifierSet multicast, bool formats) {
@@ -329,7 +329,7 @@ constexpr Rows all_rows() {
     row.results_later = true;
     for (const bool is_float : {false, true}) {
       row.types = {is_float ? TypeSet(f32) : TypeSet{Type::u32, Type::s32}};
-      row.flags = is_float ? QualifierSet("abs NaN") : QualifierSet();
+      if (is_float) row.any = {"abs", "NaN"};
       if (is_split) with_operands(row, {loaded(b32), reduced_value(), tensor(), half()}, {reduced});
       else with_operands(row, {loaded(b32), reduced_value(), tensor()}, {reduced});
     }
