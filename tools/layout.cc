@@ -31,28 +31,37 @@ Operand parse_operand(std::string_view text) {
   return Operand::none;
 }
 
-// Errors in the options, for a form that exists.
-Diags option_errors(const LayoutWords& words, const isa::Form& form, bool selects) {
+// Errors in the options, for an instruction that exists.
+Diags option_errors(const LayoutWords& words, const LayoutTable& table, bool selects) {
   Diags out;
-  const std::vector<Operand> operands = register_operands(form);
   const Operand operand = parse_operand(words.operand);
-  if (operand != Operand::none && std::ranges::find(operands, operand) == operands.end()) {
+  if (operand != Operand::none &&
+      std::ranges::find(table.operands, operand, &OperandTable::operand) == table.operands.end()) {
     std::string has;
-    for (const Operand one : operands)
-      has += fmt::format("{}{}", has.empty() ? "" : ", ", name(one));
+    for (const OperandTable& one : table.operands)
+      has += fmt::format("{}{}", has.empty() ? "" : ", ", name(one.operand));
     out.report("usage"_rule, {},
                fmt::format("--operand {}: {} has no such fragment: expected one of {}",
-                           words.operand, isa::spell(form), has));
+                           words.operand, table.instruction, has));
   }
-  const bool sparse = form.sparsity != isa::Sparsity::dense;
-  const int selectors = sparse ? isa::selectors(form) : 1;
-  if (selects && (!sparse || words.selector >= selectors))
-    out.report(
-        "usage"_rule, {},
-        sparse ? fmt::format("--selector {}: {} takes 0 to {}", words.selector, isa::spell(form),
-                             selectors - 1)
-               : fmt::format("--selector {}: {} is not sparse", words.selector, isa::spell(form)));
+  const int selectors = table.metadata ? table.metadata->selectors : 0;
+  if (selects && words.selector >= selectors)
+    out.report("usage"_rule, {},
+               selectors ? fmt::format("--selector {}: {} takes 0 to {}", words.selector,
+                                       table.instruction, selectors - 1)
+                         : fmt::format("--selector {}: {} is not sparse", words.selector,
+                                       table.instruction));
   return out;
+}
+
+// With metadata for the lowest selector if the one that is asked for does not exist.
+Result<LayoutTable> table_of(const LayoutWords& words) {
+  if (names_tensor_memory(words.instruction)) return tensor_layout(words.instruction);
+  const Result<isa::Form> form = layout_form(words.instruction);
+  if (!form) return form.diags();
+  const bool sparse = form->sparsity != isa::Sparsity::dense;
+  const bool exists = sparse && words.selector < isa::selectors(*form);
+  return layout_table(*form, exists ? words.selector : 0);
 }
 
 // Options of instructions where a matrix in shared memory is asked for, and the reverse.
@@ -106,23 +115,23 @@ int layout(const LayoutWords& words, const CLI::App& command) {
   if (const Diags wrong = misplaced_options(words, command); !wrong.ok())
     return fail(exit_usage, wrong, words.json);
   if (names_tile(words.instruction)) return shared_tile(words);
-  const Result<isa::Form> form = layout_form(words.instruction);
-  if (!form) return fail(exit_usage, form.diags(), words.json);
+  const Result<LayoutTable> table = table_of(words);
+  if (!table) return fail(exit_usage, table.diags(), words.json);
   if (words.picture && !colour(stdout))
     return usage_error("--picture: expected a terminal with colors, or --color always");
-  if (const Diags wrong = option_errors(words, *form, command.count("--selector") > 0); !wrong.ok())
+  if (const Diags wrong = option_errors(words, *table, command.count("--selector") > 0);
+      !wrong.ok())
     return fail(exit_usage, wrong, words.json);
   const Operand only = parse_operand(words.operand);
-  const LayoutTable table = layout_table(*form, words.selector);
   if (words.json) {
-    fmt::print("{}\n", layout_json(table, only));
+    fmt::print("{}\n", layout_json(*table, only));
     return exit_ok;
   }
   if (words.svg.empty()) {
-    fmt::print("{}", on_terminal(table, only, words.picture || words.operand == all_operands));
+    fmt::print("{}", on_terminal(*table, only, words.picture || words.operand == all_operands));
     return exit_ok;
   }
-  const Status written = write_output(words.svg, layout_svg(draw(table, only)));
+  const Status written = write_output(words.svg, layout_svg(draw(*table, only)));
   return written ? exit_ok : fail(exit_usage, written.diags());
 }
 

@@ -163,8 +163,10 @@ std::string operand_title(const LayoutTable& layout, const OperandTable& table) 
   std::string out = fragment.matrices > 1 ? fmt::format("{} matrices of ", fragment.matrices) : "";
   out += fmt::format("{} x {} {}", fragment.rows, fragment.cols, name(fragment.type));
   if (table.in_memory) out += " in shared memory";
+  if (table.in_tensor_memory) out += " in tensor memory";
   if (table.operand == Operand::a && layout.metadata)
-    out += fmt::format(" (compressed: half of {} columns)", layout.form.shape.k);
+    out += fmt::format(" (compressed: half of {} columns)",
+                       layout.metadata->chunks * layout.metadata->columns_per_chunk);
   out += ", " + plural(fragment.registers, "register");
   if (fragment.register_bits != 32) out += fmt::format(" of {} bits", fragment.register_bits);
   out += " a lane";
@@ -217,9 +219,8 @@ std::string Box::text() const { return fmt::format("T{}{}", lane, content); }
 
 Drawing draw(const LayoutTable& table, Operand only, int panel) {
   Drawing out;
-  const Since since = isa::find(table.form)->since;
-  out.title = isa::spell(table.form);
-  out.since = fmt::format("PTX {}, {}", since.ptx.text(), isa::oldest(since).text());
+  out.title = table.instruction;
+  out.since = fmt::format("PTX {}, {}", table.since.ptx.text(), isa::oldest(table.since).text());
   out.notes = table.notes;
   const OperandTable* drawn = nullptr;
   for (const OperandTable& operand : table.operands) {

@@ -54,7 +54,7 @@ Json metadata_json(const MetadataTable& table) {
 
 std::string layout_json(const LayoutTable& table, Operand only) {
   Json out{{"schema_version", json_schema_version},
-           {"instruction", isa::spell(table.form)},
+           {"instruction", table.instruction},
            {"lanes", table.lanes}};
   Json& operands = out["operands"] = Json::array();
   for (const OperandTable& operand : table.operands)

@@ -130,14 +130,19 @@ std::string completions(const isa::Form& form) {
 
 }  // namespace
 
-Result<isa::Form> layout_form(std::string_view spelling) {
+std::string_view without_operands(std::string_view text) {
   constexpr std::string_view blanks = " \t\n";
-  spelling.remove_prefix(std::min(spelling.find_first_not_of(blanks), spelling.size()));
-  spelling = spelling.substr(0, spelling.find_first_of(" \t\n;{["));
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  return text.substr(0, text.find_first_of(" \t\n;{["));
+}
+
+Result<isa::Form> layout_form(std::string_view spelling) {
+  spelling = without_operands(spelling);
   if (isa::matrix_opcode(spelling) == isa::Opcode::none)
     return {"unknown-form"_rule,
             fmt::format("\"{}\" is not a matrix instruction: expected one of ldmatrix, stmatrix, "
-                        "movmatrix, wmma.load, wmma.store, wmma.mma, mma and wgmma.mma_async",
+                        "movmatrix, wmma.load, wmma.store, wmma.mma, mma, wgmma.mma_async, "
+                        "tcgen05.ld, tcgen05.ld.red and tcgen05.st",
                         spelling)};
   isa::FormText text = isa::parse_form(spelling);
   isa::Form& form = text.form;
@@ -175,7 +180,8 @@ std::vector<Operand> register_operands(const isa::Form& form) {
 
 LayoutTable layout_table(const isa::Form& form, int selector) {
   LayoutTable out;
-  out.form = form;
+  out.instruction = isa::spell(form);
+  out.since = isa::find(form)->since;
   out.lanes = warpgroup(form) ? 128 : 32;
   for (const Operand operand : register_operands(form))
     out.operands.push_back(operand_table(form, operand, out.lanes));

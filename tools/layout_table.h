@@ -3,7 +3,7 @@
 // `tartan layout`.
 //
 // There is no list of instructions here: a table is the expanded lane map of tartan/isa/fragment.h,
-// so every form of the instruction tables has one.
+// so every form of the instruction tables has one; or that of tartan/isa/tensor_memory.h.
 //
 //   auto form = tools::layout_form("mma.m16n8k16.row.col.f32.f16.f16.f32");
 //   for (const tools::OperandTable& operand : tools::layout_table(*form).operands) ...
@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "tartan/isa/fragment.h"
+#include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::tools {
 
 /// One element of an operand's matrix, and the register that holds it.
 struct LayoutCell {
-  isa::Coord at;  // ldmatrix, stmatrix: in memory. movmatrix: in the matrix that it reads
+  isa::Coord at;  // ldmatrix, stmatrix: in memory. movmatrix: in the matrix that it reads. tcgen05:
+                  // lane and column of tensor memory, from the first one on, in each half
   int lane = 0;   // wgmma: 0..127
   int element =
       0;        // counted over the lane's registers: register * elements_per_register + position
@@ -38,6 +40,7 @@ struct OperandTable {
   Operand operand = Operand::none;
   isa::Fragment fragment;
   bool in_memory = false;         // ldmatrix, stmatrix: rows are 16 bytes of memory
+  bool in_tensor_memory = false;  // tcgen05.ld, tcgen05.st
   std::vector<LayoutCell> cells;  // by lane and element; with every copy of a wmma fragment
   std::vector<RowAddress> row_addresses;
 };
@@ -56,7 +59,8 @@ struct MetadataTable {
 };
 
 struct LayoutTable {
-  isa::Form form;
+  std::string instruction;  // in the manual's order of qualifiers
+  Since since;
   int lanes = 32;
   std::vector<OperandTable> operands;
   std::optional<MetadataTable> metadata;  // sparse forms
@@ -73,5 +77,15 @@ std::vector<Operand> register_operands(const isa::Form& form);
 
 /// `form` must exist, and `selector` must be below the number of legal selectors.
 LayoutTable layout_table(const isa::Form& form, int selector = 0);
+
+/// Whether `spelling` is an instruction of tensor memory, or meant to be one.
+bool names_tensor_memory(std::string_view spelling);
+
+/// The layout of a tcgen05.ld, tcgen05.ld.red or tcgen05.st; like layout_form() with qualifiers in
+/// any order, without .sync.aligned too. Of any other spelling diagnostics.
+Result<LayoutTable> tensor_layout(std::string_view spelling);
+
+/// The instruction at the start of PTX text, without the operands.
+std::string_view without_operands(std::string_view text);
 
 }  // namespace tartan::tools

@@ -270,6 +270,10 @@ const char* const kinds[] = {
     "wmma.store.d.row.m32n8k16.f32",
     "wgmma.mma_async.m64n256k16.f32.f16.f16",
     "wgmma.mma_async.sp.m64n24k64.f16.e4m3.e5m2",
+    "tcgen05.ld.32x32b.x32.b32",
+    "tcgen05.ld.16x64b.x4.pack::16b.b32",
+    "tcgen05.ld.red.16x32bx2.x2.min.f32",
+    "tcgen05.st.16x256b.x4.b32",
 };
 
 TEST(Layout, TextMatchesData) {
@@ -285,6 +289,29 @@ TEST(Layout, TextMatchesData) {
       }
     }
   }
+}
+
+// Rows and columns are lanes and columns of tensor memory; a lane of the warp is T.
+TEST(Layout, TensorMemory) {
+  const json layout = layout_json("'tcgen05.ld.x2.pack::16b.16x32bx2.b32 {%r1, %r2}, [%r3], 64'");
+  EXPECT_EQ(layout["instruction"], "tcgen05.ld.sync.aligned.16x32bx2.x2.pack::16b.b32");
+  const json& operand = layout["operands"][0];
+  EXPECT_EQ(operand["operand"], "d");
+  EXPECT_EQ(operand["type"], "b16");
+  EXPECT_EQ(operand["rows"], 16);
+  EXPECT_EQ(operand["cols"], 4);
+  EXPECT_EQ(operand["matrices"], 2);
+  EXPECT_EQ(operand["elements_per_register"], 2);
+  for (const json& cell : operand["cells"]) {
+    const int lane = cell["lane"];
+    EXPECT_EQ(cell["matrix"], lane / 16) << cell;
+    EXPECT_EQ(cell["row"], lane % 16) << cell;
+    EXPECT_EQ(cell["col"], 2 * cell["register"].get<int>() + cell["position"].get<int>()) << cell;
+  }
+  const std::string text = run("layout tcgen05.st.16x32bx2.x2.b32").out;
+  EXPECT_NE(text.find("half_split_offset columns behind"), std::string::npos);
+  EXPECT_NE(text.find("matrix 1: T16-T31"), std::string::npos) << text;
+  EXPECT_EQ(run("layout tcgen05.st.x2.sync.16x32bx2.aligned.b32").out, text);
 }
 
 TEST(Layout, RunsOfOneRegisterAreOneCell) {
@@ -326,6 +353,15 @@ TEST(Layout, InvalidSpellingNamesTheNearestForm) {
                "nearest form is wgmma.mma_async.sync.aligned.m64n");
   expect_error("mma.m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue8m0",
                "kind::mxf4");
+  expect_error("tcgen05.ld.16x256b.x2", "the nearest is tcgen05.ld.sync.aligned.16x256b.x2.b32");
+  expect_error("tcgen05.ld.16x265b.x2.b32",
+               "tcgen05.ld does not accept .16x265b; the nearest is .16x256b [unknown-qualifier]");
+  expect_error("tcgen05.st.16x256b.x64.b32", "accesses at most 128 registers");
+  expect_error("tcgen05.st.16x64b.x2.pack::16b.b32", "[unknown-form]");
+  expect_error("tcgen05.lod.16x64b.x2.b32", "the nearest is tcgen05.ld [unknown-instruction]");
+  expect_error("tcgen05.cp.cta_group::1.128x256b", "tcgen05.cp has no lane map");
+  expect_error("tcgen05.ld.16x64b.x2.b32 --operand a", "expected one of d [usage]");
+  expect_error("tcgen05.ld.16x64b.x2.b32 --selector 0", "is not sparse [usage]");
   expect_error("wmma", "not a matrix instruction");
   expect_error("''", "");
   expect_error("mma.", "[unknown-qualifier]");

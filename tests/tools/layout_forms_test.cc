@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tartan layout` as text, picture and JSON, for every form of the tables: through the command's
 // functions, without a process for each form.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +54,7 @@ LayoutTable table_of(const isa::Form& form) {
 }
 
 void expect_outputs(const LayoutTable& table) {
-  const std::string spelling = isa::spell(table.form);
+  const std::string& spelling = table.instruction;
   const Drawing drawing = draw(table, Operand::none);
   const std::string text = layout_text(drawing, false), svg = layout_svg(drawing);
   EXPECT_TRUE(text.starts_with(spelling)) << text.substr(0, 200);
@@ -86,6 +87,41 @@ TEST(LayoutForms, EveryWarpgroupForm) {
     const LayoutTable table = table_of(form);
     if (form.shape.n == 24) expect_outputs(table);
   }
+}
+
+// The spellings that the assembler takes, with the registers that it wants of each.
+TEST(LayoutForms, EveryLoadAndStoreOfTensorMemory) {
+  struct Shape {
+    std::string_view word;
+    int registers;  // with .x1
+  };
+  int forms = 0;
+  for (const auto& [shape, registers] :
+       {Shape{"32x32b", 1}, {"16x64b", 1}, {"16x128b", 2}, {"16x256b", 4}, {"16x32bx2", 1}})
+    for (int repeats = 1; repeats <= 128; repeats *= 2)
+      for (const std::string_view form :
+           {"ld.sync.aligned.{}.x{}.b32", "ld.sync.aligned.{}.x{}.pack::16b.b32",
+            "st.sync.aligned.{}.x{}.b32", "st.sync.aligned.{}.x{}.unpack::16b.b32",
+            "ld.red.sync.aligned.{}.x{}.min.u32", "ld.red.sync.aligned.{}.x{}.max.abs.NaN.f32"}) {
+        const std::string spelling = "tcgen05." + fmt::format(fmt::runtime(form), shape, repeats);
+        SCOPED_TRACE(spelling);
+        const bool reduces = form.starts_with("ld.red");
+        const bool legal =
+            reduces ? repeats > 1 && shape.find("x32b") != shape.npos : registers * repeats <= 128;
+        ASSERT_TRUE(names_tensor_memory(spelling));
+        const Result<LayoutTable> table = tensor_layout(spelling);
+        ASSERT_EQ(static_cast<bool>(table), legal);
+        if (!table) continue;
+        ++forms;
+        EXPECT_EQ(table->instruction, spelling);
+        ASSERT_EQ(table->operands.size(), 1u);
+        const OperandTable& operand = table->operands[0];
+        EXPECT_EQ(operand.operand, form.starts_with("st") ? Operand::c : Operand::d);
+        EXPECT_EQ(operand.fragment.registers, registers * repeats);
+        expect_complete(*table, operand);
+        if (repeats == 4) expect_outputs(*table);
+      }
+  EXPECT_EQ(forms, 2 * 74 + 2 * 14);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace {
 const std::string golden = std::string(TEST_DATA) + "/layout/";
 constexpr const char* mma = "mma.m16n8k16.row.col.f32.f16.f16.f32";
 constexpr const char* wide = "wgmma.mma_async.m64n32k16.f32.f16.f16 --operand d";
+constexpr const char* tensor = "tcgen05.ld.16x256b.x2.b32";
 constexpr const char* tile = "'8x512:(512,1) swizzle<3,3,3>' --type f16";
 
 std::string shown(const std::string& environment, const std::string& words) {
@@ -46,8 +47,8 @@ bool is_of_a_matrix(const std::string& line) {
 TEST(LayoutPictures, FitTheWidth) {
   for (const int width : {40, 80, 200})
     for (const char* colour : {"always", "never"})
-      for (const auto& [name, words] :
-           std::map<std::string, std::string>{{"mma", mma}, {"wide", wide}, {"tile", tile}}) {
+      for (const auto& [name, words] : std::map<std::string, std::string>{
+               {"mma", mma}, {"wide", wide}, {"tensor", tensor}, {"tile", tile}}) {
         const std::string text = shown("COLUMNS=" + std::to_string(width),
                                        std::string("--color ") + colour + " layout " + words);
         SCOPED_TRACE(name + " " + std::to_string(width) + " " + colour);
