@@ -381,6 +381,13 @@ void LineRing::start(const Global& tile, Here at) {
                     "{}",
                     from.name, rows_, cols_, tartan::name(ring.type), layout.text(),
                     tartan::name(from.type)));
+  // Without an edge nobody knows how long the rows are.
+  if (!from.col_edge)
+    return state_->log.report(
+        "layout-mismatch"_rule,
+        fmt::format("start({}): its rows are whole tiles of {} elements, so they begin on lines; "
+                    "copy() copies them as they are",
+                    from.name, cols_));
   pieces_ = std::make_shared<detail::AlignedRows>(*state_, from, ring, stages_);
 }
 

@@ -52,7 +52,8 @@ class LineRing {
   static constexpr int stages(int of_pipeline) { return of_pipeline + 1; }
 
   /// Computes where this thread's pieces are: before the loop over k-tiles. `tile` is the one of
-  /// k-tile 0, row-major, of `rows` x `cols`; the others follow it along its rows.
+  /// k-tile 0, row-major, of `rows` x `cols`; the others follow it along its rows. Rows that are
+  /// known to be whole tiles begin on lines: copy() takes them, and this refuses them.
   void start(const Global& tile, Here at = Here::current());
   /// Copies the lines in which k-tile `step` begins: once, before the first copy().
   void begin(const Scalar& step, Here at = Here::current());
