@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // load_time_test LIBRARY: the library, with its dependencies and static constructors, loads in
-// under 5 ms and 1000 page faults. Where a fault takes more than a microsecond (some virtual
+// under 5 ms and 1100 page faults. Where a fault takes more than a microsecond (some virtual
 // machines take ten), so much longer is allowed.
 //
 // Each load happens in a fresh process. The fastest of twenty counts, so that a busy machine does
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
     if (each.milliseconds < best.milliseconds) best = each;
   }
   constexpr double usual = 5, usual_fault = 0.001;
-  constexpr long most_faults = 1000;
+  constexpr long most_faults = 1100;
   const double slower = std::max(milliseconds_of_a_fault(argv[1]) / usual_fault, 1.0),
                limit = usual * slower;
   std::printf("loads in %.2f ms with %ld page faults, at most %.2f ms and %ld are allowed\n",
