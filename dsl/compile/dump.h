@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/compile/dump.h - with the environment variable TARTAN_DUMP=FOLDER each compilation leaves in that
-// folder what it made, numbered: 0001.product.sm_90a.ll, the LLVM IR before LLVM's passes, and
+// dsl/compile/dump.h - with the environment variable TARTAN_DUMP=FOLDER each compilation leaves in
+// that folder what it made, numbered: 0001.product.sm_90a.ll, the LLVM IR before LLVM's passes, and
 // 0001.product.sm_90a.ptx; of one that failed .txt, the diagnostics.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace tartan::TARTAN_ABI::detail {
 
-/// Of one compilation. Without the variable it does nothing. A folder that cannot be written is said on
-/// standard error, once.
+/// Of one compilation. Without the variable it does nothing. A folder that cannot be written is
+/// said on standard error, once.
 class Dump {
  public:
   Dump(const std::string& kernel, const Target& target);

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "tartan/abi.h"
+
 namespace tartan::TARTAN_ABI::kernels {
 
 /// The numbers of all members: in the order of the rows of options.h, Tile and Epilogue last.

@@ -7,8 +7,6 @@
 namespace tartan::TARTAN_ABI::kernels::detail {
 namespace {
 
-using namespace kernels;
-
 // ---- That each member of a struct has a row, and only one.
 
 struct AnyValue {

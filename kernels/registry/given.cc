@@ -15,11 +15,11 @@
 namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
-using kernels::detail::Chosen;
 using kernels::Gemm;
 using kernels::KGroupedGemm;
 using kernels::ScaledGemm;
 using kernels::Tuning;
+using kernels::detail::Chosen;
 
 /// The settings of the schedule that a request gives, with the values that were read.
 template <typename Options>
@@ -175,11 +175,11 @@ Result<Completed> completed_gemm(const KernelRegistry& registry, const Request& 
                           fmt::format("--tuning {}: it has no entry for this product on {}; the "
                                       "configuration is the model's choice",
                                       tuning, request.gpu.target().text()));
-    const auto best =
-        *found ? *found
-               : kernels::detail::tuned_with(*read, request.gpu, workspace,
-                                    {.hold = [&](const Gemm& each) { return given.hold(each); },
-                                     .put = [&](Gemm& each) { given.put(each); }});
+    const auto best = *found ? *found
+                             : kernels::detail::tuned_with(
+                                   *read, request.gpu, workspace,
+                                   {.hold = [&](const Gemm& each) { return given.hold(each); },
+                                    .put = [&](Gemm& each) { given.put(each); }});
     if (!best) return none(given.text(), request);
     out.gemm = *best;
   }

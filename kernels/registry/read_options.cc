@@ -31,7 +31,8 @@ void each_epilogue(Epilogue& epilogue, const Visit& visit) {
       [&]<typename Value>(const auto& row, Value& value) {
         if constexpr (std::is_same_v<Value, bool>) visit(row.word, value, true);
         else if constexpr (std::is_same_v<Value, Activation>)
-          for (const auto& each : kernels::detail::names_of(value)) visit(each.name, value, each.value);
+          for (const auto& each : kernels::detail::names_of(value))
+            visit(each.name, value, each.value);
       },
       epilogue);
 }
@@ -79,7 +80,8 @@ void OptionReader::read(std::string_view word, const kernels::detail::Legal& leg
   wrong(word, text, either(expected));
 }
 
-void OptionReader::read(std::string_view word, const kernels::detail::Legal& legal, kernels::detail::BothOf& out) {
+void OptionReader::read(std::string_view word, const kernels::detail::Legal& legal,
+                        kernels::detail::BothOf& out) {
   read(word, legal, out.a);
   out.b = out.a;
 }
@@ -89,7 +91,8 @@ void OptionReader::read(std::string_view word, const kernels::detail::Legal& leg
   const std::string& text = registry_.value<std::string>(word);
   std::vector<int> found = numbers_of(text);
   if (found.size() == 2 && out.third == kernels::detail::Third::one) found.push_back(1);
-  if (found.size() == 2 && out.third == kernels::detail::Third::follows) found.push_back(*out.each[2]);
+  if (found.size() == 2 && out.third == kernels::detail::Third::follows)
+    found.push_back(*out.each[2]);
   if (found.size() != 3) return wrong(word, text, out.expected);
   const int most = legal.most;
   if (most != kernels::detail::Legal::any &&

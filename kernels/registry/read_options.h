@@ -44,7 +44,8 @@ template <typename Options, typename Value>
 std::string help_of(const kernels::detail::OptionRow<Options>& row, const Value& value) {
   std::string out(row.help);
   if constexpr (std::is_same_v<Value, int>)
-    if (kernels::detail::is_chosen(row.chosen)) out += fmt::format("; default with --tile: {}", value);
+    if (kernels::detail::is_chosen(row.chosen))
+      out += fmt::format("; default with --tile: {}", value);
   if constexpr (std::is_same_v<Value, kernels::Epilogue>) out += ": " + epilogue_words();
   return out;
 }
@@ -118,8 +119,10 @@ class OptionReader {
   void read(std::string_view word, const kernels::detail::Legal& legal, int& out);
   void read(std::string_view word, const kernels::detail::Legal& legal, bool& out);
   void read(std::string_view word, const kernels::detail::Legal& legal, Type& out);
-  void read(std::string_view word, const kernels::detail::Legal& legal, kernels::detail::BothOf& out);
-  void read(std::string_view word, const kernels::detail::Legal& legal, kernels::detail::SizesOf<int>& out);
+  void read(std::string_view word, const kernels::detail::Legal& legal,
+            kernels::detail::BothOf& out);
+  void read(std::string_view word, const kernels::detail::Legal& legal,
+            kernels::detail::SizesOf<int>& out);
   void read(std::string_view word, const kernels::detail::Legal& legal, kernels::Epilogue& out);
   template <typename Enum>
   void read(std::string_view word, const kernels::detail::Legal&, Enum& out) {

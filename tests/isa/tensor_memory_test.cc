@@ -12,10 +12,6 @@
 namespace tartan::isa {
 namespace {
 
-void PrintTo(const TensorCell& cell, std::ostream* out) {
-  *out << "lane " << cell.lane << " column " << cell.column;
-}
-
 TensorAccess access_of(const std::string& shape, int repeats, bool packed) {
   QualifierSet words = *find_qualifier(shape);
   words.add(*find_qualifier("x" + std::to_string(repeats)));

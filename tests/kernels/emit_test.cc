@@ -58,7 +58,8 @@ TEST(Command, DumpsWhatItCompiles) {
   EXPECT_EQ(run("emit one_mma --target sm_70").code, 1);
   EXPECT_NE(read_file(folder / "0001.one_mma.sm_70.txt").find("error"), std::string::npos);
   fs::remove_all(folder);
-  const std::string nowhere = "TARTAN_DUMP=/dev/null/x " TARTAN_COMMAND " emit one_mma 2>&1 >/dev/null";
+  const std::string nowhere =
+      "TARTAN_DUMP=/dev/null/x " TARTAN_COMMAND " emit one_mma 2>&1 >/dev/null";
   EXPECT_EQ(tartan::test::shell(nowhere).out,
             "TARTAN_DUMP: /dev/null/x/0001.one_mma.sm_80.ll cannot be written\n");
 }

@@ -29,9 +29,10 @@ std::vector<std::string> names() {
 builtins::Described small(const std::string& name, const Target& target) {
   const builtins::KernelRegistry kernels;
   const std::string tile = name.starts_with("gemm") ? R"(, "tile": "64x64x32")" : "";
-  EXPECT_TRUE(builtins::read_json(kernels.options(), R"({"m": 128, "n": 64, "k": 96)" + tile + "}",
-                                  "options"));
-  auto out = kernels.find(name)->describe({target});
+  const auto given = builtins::read_json(kernels.options(),
+                                         R"({"m": 128, "n": 64, "k": 96)" + tile + "}", "options");
+  EXPECT_TRUE(given);
+  auto out = kernels.find(name)->describe({target, *given});
   EXPECT_TRUE(out) << out.diags().text();
   return *out;
 }
@@ -124,9 +125,8 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 // Kernels whose buffers may hold any numbers: metadata may not, and sizes are not buffers.
 bool takes_any_numbers(std::string_view name) {
   return !name.starts_with("attention") && !name.ends_with("decode") && name != "sparse_gemm" &&
-         name != "wmma_gemm" && name != "transpose" && name != "gate" &&
-         name != "block_scaled" && name != "scaled_gemm" && name != "small_products" &&
-         name != "mixed_gemm";
+         name != "wmma_gemm" && name != "transpose" && name != "gate" && name != "block_scaled" &&
+         name != "scaled_gemm" && name != "small_products" && name != "mixed_gemm";
 }
 
 // The GPU's text, on the GPU and on the emulator: the same bits.

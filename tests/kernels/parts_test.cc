@@ -17,8 +17,7 @@ using namespace kernels;
 template <typename Options>
 void expect_same_parts(const Options& options) {
   EXPECT_NE(key_of(options), key_of(Options{}));
-  EXPECT_EQ(key_of(flat(problem_of(options), schedule_of(options))),
-            key_of(options));
+  EXPECT_EQ(key_of(flat(problem_of(options), schedule_of(options))), key_of(options));
   // Each default is that of the whole.
   EXPECT_EQ(key_of(flat({}, schedule_of(Options{}))), key_of(Options{}));
   EXPECT_EQ(key_of(flat(problem_of(Options{}), {})), key_of(Options{}));

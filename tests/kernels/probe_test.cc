@@ -50,8 +50,7 @@ TEST(Probe, RunsTheRequestedRounds) {
   const Bytes none = after(0), one = after(1), two = after(2);
   EXPECT_NE(none, one);
   EXPECT_NE(one, two);
-  EXPECT_EQ(gpu::probe_operations(spelling, options, 10, 100),
-            2.0 * 16 * 8 * 32 * 3 * 10 * 100);
+  EXPECT_EQ(gpu::probe_operations(spelling, options, 10, 100), 2.0 * 16 * 8 * 32 * 3 * 10 * 100);
   EXPECT_EQ(gpu::probe_operations("mma", options, 10, 100), 0);
 }
 

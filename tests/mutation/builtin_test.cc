@@ -11,12 +11,12 @@
 #include <numbers>
 
 #include "examples/lesson.h"
-#include "tests/support/lesson_kernels.h"
 #include "kernels/registry/registry.h"
 #include "tartan/kernels/kernels.h"
 #include "tartan/tartan.h"
 #include "tests/mutation/builtin_runs.h"
 #include "tests/mutation/soak.h"
+#include "tests/support/lesson_kernels.h"
 
 // The kernels of the lessons that are whole programs.
 namespace lesson_07 {
