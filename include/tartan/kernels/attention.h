@@ -111,6 +111,7 @@ Attention tuned(const Attention& options, const Gpu& gpu);
 
 // ---- The same in parts: what is computed, how, and the launch.
 
+/// What Attention computes: sizes, types and what belongs to the result.
 struct AttentionProblem {
   int head_dim = 64;
   Type type = f16;
@@ -127,6 +128,7 @@ Attention flat(const AttentionProblem& problem, const AttentionSchedule& schedul
 AttentionProblem problem_of(const Attention& options);
 AttentionSchedule schedule_of(const Attention& options);
 
+/// A launch of Attention: see of().
 struct AttentionLaunch {
   Dim3 grid;
 

@@ -79,6 +79,7 @@ Decode tuned(const Decode& options, const Gpu& gpu);
 
 // ---- The same in parts: what is computed, how, and the launch.
 
+/// What Decode computes: sizes, types and what belongs to the result.
 struct DecodeProblem {
   int head_dim = 128;
   Type type = f16;
@@ -93,6 +94,7 @@ Decode flat(const DecodeProblem& problem, const DecodeSchedule& schedule);
 DecodeProblem problem_of(const Decode& options);
 DecodeSchedule schedule_of(const Decode& options);
 
+/// A launch of Decode: see of().
 struct DecodeLaunch {
   Dim3 grid;
   std::int64_t partials = 0, weights = 0, counters = 0;  // elements of P, L and counters

@@ -91,6 +91,7 @@ MixedGemm tuned(const MixedGemm& options, const Gpu& gpu);
 
 // ---- The same in parts: what is computed, how, and the launch.
 
+/// What MixedGemm computes: sizes, types and what belongs to the result.
 struct MixedGemmProblem {
   int m = 0, n = 0, k = 0;
   Type type = bf16, weight = Type::u4;
@@ -110,6 +111,7 @@ MixedGemm flat(const MixedGemmProblem& problem, const MixedGemmSchedule& schedul
 MixedGemmProblem problem_of(const MixedGemm& options);
 MixedGemmSchedule schedule_of(const MixedGemm& options);
 
+/// A launch of MixedGemm: see of().
 struct MixedGemmLaunch {
   Dim3 grid;
   std::int64_t partials = 0, counters = 0;  // elements of P and counters, if there are any

@@ -79,6 +79,7 @@ ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups = 1);
 
 // ---- The same in parts: what is computed, how, and the launch.
 
+/// What ScaledGemm computes: sizes, types and what belongs to the result.
 struct ScaledGemmProblem {
   int m = 256, n = 256, k = 256;
   Type c = bf16;
@@ -97,6 +98,7 @@ ScaledGemm flat(const ScaledGemmProblem& problem, const ScaledGemmSchedule& sche
 ScaledGemmProblem problem_of(const ScaledGemm& options);
 ScaledGemmSchedule schedule_of(const ScaledGemm& options);
 
+/// A launch of ScaledGemm: see of().
 struct ScaledGemmLaunch {
   Dim3 grid;
 
