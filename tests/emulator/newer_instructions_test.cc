@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PTX 9.1 to 9.5 added is refused by name, and by nothing else: no word of it is overlooked.
-// The statements are those of tests/data/isa/newer.
+// What of PTX 9.1 to 9.5 runs, and what is refused by name. The statements are those of
+// tests/data/isa/newer.
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "tartan/verify/verify.h"
 #include "tests/emulator/kernel.h"
@@ -33,33 +35,70 @@ bool is_legal(const Statement& statement, const std::string& target) {
              .count(Level::Error) == 0;
 }
 
-// Loads and stores, whose new combinations of words say no more than the old ones; products with
-// scales of another known type.
+// Words whose meaning no manual gives, or that do what the emulator has not: reports of copies,
+// overrides of tensor maps, copies to other nodes.
+constexpr std::string_view refused_words[] = {"mbarrier::report::validity",
+                                              "override::",
+                                              "im2col_no_offs::w",
+                                              "im2col::w",
+                                              "fabric",
+                                              "multimem.",
+                                              "tcgen05.",
+                                              "spcompress",
+                                              "spdecompress",
+                                              "trace.mark",
+                                              "tensormap.",
+                                              "applypriority.async",
+                                              "sync_restrict::read",
+                                              "sync_restrict::proxy::async",
+                                              "%locality_domain",
+                                              "%perctamemory"};
+
+// A prefetch does nothing, whatever it names.
 bool is_emulated(std::string_view text) {
-  if (text.starts_with('@')) text.remove_prefix(text.find(' ') + 1);
-  return text.starts_with("ld.volatile") || text.starts_with("ld.local") ||
-         text.starts_with("st.volatile") || text.starts_with("st.local") ||
-         text.starts_with("mma.") || text.find("mmio") != std::string_view::npos;
+  if (text.find(".prefetch.") != text.npos) return true;
+  return std::ranges::none_of(refused_words,
+                              [&](std::string_view word) { return text.find(word) != text.npos; });
 }
 
 std::string refusal(const Statement& statement, const std::string& target) {
   auto engine = emulator::make_engine({});
   auto module = (*engine)->load(text_of(statement, target), "newer.ptx");
-  if (!module) return std::string(module.diags()[0].id);
+  if (!module) return module.diags().text();
   auto kernel = (*module)->kernel("k1");
-  return kernel ? "" : std::string(kernel.diags()[0].id);
+  return kernel ? "" : kernel.diags().text();
 }
 
-TEST(NewerInstructions, AreRefusedByName) {
-  std::size_t refused = 0;
+// No word of what is new is overlooked: a statement runs, or is refused by name.
+TEST(NewerInstructions, RunOrAreRefusedByName) {
+  std::size_t run = 0, refused = 0;
   for (const std::string& family : sweep::newer::families)
     for (const Statement& each : sweep::newer::read_family(TEST_DATA "/isa/newer/", family)) {
       const std::string target = target_of(each);
-      if (target.empty() || !is_legal(each, target) || is_emulated(each.text)) continue;
-      EXPECT_EQ(refusal(each, target), "unsupported-instruction") << target << " " << each.text;
-      ++refused;
+      if (target.empty() || !is_legal(each, target)) continue;
+      const std::string complaint = refusal(each, target);
+      // As ptxas, the checker takes addresses of 16 bits, which lead nowhere.
+      if (complaint.find("an address requires a register of 32 or 64 bits") != complaint.npos)
+        continue;
+      if (is_emulated(each.text)) {
+        EXPECT_EQ(complaint, "") << target << " " << each.text;
+        ++run;
+      } else {
+        EXPECT_NE(complaint.find("[unsupported-instruction]"), std::string::npos)
+            << target << " " << each.text << " " << complaint;
+        ++refused;
+      }
     }
-  EXPECT_GE(refused, 700u);
+  EXPECT_GE(run, 200u);
+  EXPECT_GE(refused, 400u);
+}
+
+TEST(NewerInstructions, OfUnknownMeaningSaySo) {
+  for (const char* text : {"fence.alias.sync_restrict::read.release.sys;",
+                           "cp.async.bulk.wait_group.sync_restrict::proxy::async 0;"}) {
+    const std::string complaint = refusal({.cells = {}, .code = {}, .text = text}, "sm_107a");
+    EXPECT_NE(complaint.find("semantics unknown"), std::string::npos) << complaint;
+  }
 }
 
 TEST(NewerInstructions, OfATextThatIsNewerThanKnownRefuseTheirKernelAlone) {

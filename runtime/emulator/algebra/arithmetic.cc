@@ -35,6 +35,13 @@ Ref clamp(Warp& warp, const isa::Spelling& spelling, Ref x) {
   return spelling.has("sat"_q) ? choose(warp, spelling, x, values.constant(1.0), false) : x;
 }
 
+// In radians; with .2pi they are turns.
+Ref angle(const isa::Spelling& spelling, Ref x) {
+  constexpr double turn = 0x1.921fb54442d18p+2;
+  Values& values = active_algebra->values;
+  return spelling.has("2pi"_q) ? values.product(values.constant(turn), x) : x;
+}
+
 Ref evaluate(Warp& warp, const Lift& lift, const Ref* x, std::size_t count) {
   Values& values = active_algebra->values;
   const isa::Spelling& spelling = *lift.spelling;
@@ -55,8 +62,8 @@ Ref evaluate(Warp& warp, const Lift& lift, const Ref* x, std::size_t count) {
     case Opcode::rcp: return values.apply(Function::reciprocal, x[0]);
     case Opcode::sqrt: return values.apply(Function::root, x[0]);
     case Opcode::rsqrt: return values.apply(Function::rsqrt, x[0]);
-    case Opcode::sin: return values.apply(Function::sine, x[0]);
-    case Opcode::cos: return values.apply(Function::cosine, x[0]);
+    case Opcode::sin: return values.apply(Function::sine, angle(spelling, x[0]));
+    case Opcode::cos: return values.apply(Function::cosine, angle(spelling, x[0]));
     case Opcode::lg2: return values.apply(Function::lg2, x[0]);
     case Opcode::ex2: return values.apply(Function::exp2, x[0]);
     case Opcode::tanh: return values.apply(Function::tanh, x[0]);

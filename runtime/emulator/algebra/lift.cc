@@ -28,7 +28,9 @@ Packed packed(Type type) {
     case Type::e2m3x4: return {Type::e2m3, 4};
     case Type::e3m2x4: return {Type::e3m2, 4};
     case Type::e2m1x2:
-    case Type::e2m1x4: return {};
+    case Type::e2m1x4:
+    case Type::s2f6x2:
+    case Type::ue5m3x2: return {};
     default: return {type, 1};
   }
 }
@@ -106,15 +108,23 @@ Step with_types(Lift& lift, Step step) {
 
 Step convert(Lift& lift) {
   const Type to = lift.spelling->type(0), from = lift.spelling->type(1);
+  if (lift.spelling->has("scaled::n1::ue8m0"_q) || lift.spelling->has("scaled::n2::ue8m0"_q))
+    return compute_bits;
   if (floating(to)) return with_types(lift, convert_values);
   if (floating(from)) return compute_bits;
   const bool sat = lift.spelling->has("sat"_q);
   return sat || (info(from).is_signed && bits(to) > bits(from)) ? compute_bits : resize_word;
 }
 
+bool is_word(Type type) {
+  return bits(type) == 32 && type != Type::u16x2 && type != Type::s16x2 && type != Type::u8x4 &&
+         type != Type::s8x4;
+}
+
 Step arithmetic(Lift& lift) {
+  if (packed(lift.spelling->type(0)).count == 4) return compute_bits;  // sources of other types
   if (floating(lift.spelling->type(0))) return with_types(lift, compute_values);
-  const bool words = bits(lift.spelling->type(0)) == 32 && lift.spelling->types.size == 1 &&
+  const bool words = is_word(lift.spelling->type(0)) && lift.spelling->types.size == 1 &&
                      !lift.spelling->has("hi"_q) && !lift.spelling->has("wide"_q);
   return words ? compute_integers : compute_bits;
 }

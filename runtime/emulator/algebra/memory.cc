@@ -136,10 +136,10 @@ bool update_memory(Warp& warp, const Op& op, const Lift& lift) {
 namespace {
 
 // The rows' places, from the lanes that have their addresses.
-bool find_rows(Warp& warp, const Op& op, int rows, Access& access) {
+bool find_rows(Warp& warp, const Op& op, int rows, std::uint32_t bytes, Access& access) {
   const std::uint32_t whole = warp.mask;
   warp.mask = rows >= 32 ? all_lanes : (1u << rows) - 1;
-  const bool good = resolve(warp, op, 16, access);
+  const bool good = resolve(warp, op, bytes, access);
   warp.mask = whole;
   return good;
 }
@@ -152,7 +152,7 @@ bool load_rows(Warp& warp, const Op& op, const Lift&) {
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const std::size_t size = static_cast<std::size_t>(fragment.container_bits) / 8;
   Access access;
-  if (!find_rows(warp, op, m.form.shape.m * fragment.matrices, access)) return false;
+  if (!find_rows(warp, op, m.form.shape.m * fragment.matrices, m.row_bytes(), access)) return false;
   Algebra& algebra = *active_algebra;
   const bool expands = m.form.a != Type::none && bits(m.form.a) < 8;
   std::vector<LaneBytes> out(m.d.size() * 32);
@@ -166,9 +166,10 @@ bool load_rows(Warp& warp, const Op& op, const Lift&) {
         algebra.memory.load(access.at[place->row] + place->col * size, tags, size);
         continue;
       }
-      Tag row[16];
-      algebra.memory.load(access.at[place->row], row, 16);
-      if (!algebra.take_bits(row, 16)) algebra.spoil(&warp, tags, size, "unpacks parts of values");
+      Tag row[16] = {};
+      algebra.memory.load(access.at[place->row], row, m.row_bytes());
+      if (!algebra.take_bits(row, m.row_bytes()))
+        algebra.spoil(&warp, tags, size, "unpacks parts of values");
     }
   for (std::size_t r = 0; r < m.d.size(); ++r)
     each_lane(warp.mask, [&](int lane) {
@@ -183,7 +184,7 @@ bool store_rows(Warp& warp, const Op& op, const Lift&) {
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const std::size_t size = static_cast<std::size_t>(fragment.container_bits) / 8;
   Access access;
-  if (!find_rows(warp, op, 8 * fragment.matrices, access)) return false;
+  if (!find_rows(warp, op, 8 * fragment.matrices, m.row_bytes(), access)) return false;
   for (int i = 0; i < fragment.elements(); ++i) {
     const LiftedRegister reg{m.c[static_cast<std::size_t>(i / fragment.per_register)], 4};
     const std::size_t at = static_cast<std::size_t>(i % fragment.per_register) * size;

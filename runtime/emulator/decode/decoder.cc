@@ -321,7 +321,6 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
     guard_ = guard->slot;
     guard_flip_ = instruction.guard_negated ? ~std::uint32_t{0} : 0;
   }
-  if (is_newer_than_emulated(spelling.as_read())) return unsupported();
   const std::size_t first = program_.ops.size();
   first_use_ = static_cast<std::ptrdiff_t>(program_.registers.uses.size());
   emulated(spelling.opcode()).decode(*this);

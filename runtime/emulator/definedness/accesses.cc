@@ -16,8 +16,6 @@ namespace {
 using isa::operator""_q;
 using Place = UndefinedOrigin::Place;
 
-constexpr std::uint32_t row_bytes = 16;
-
 template <typename Body>
 void each_of(std::uint32_t lanes, Body&& body) {
   for (std::uint32_t m = lanes; m; m &= m - 1)
@@ -151,7 +149,7 @@ void FlowRules::change_atomically() {
 // ---- ldmatrix, stmatrix, movmatrix.
 
 // Where the rows are that the lanes name; false after a finding.
-bool FlowRules::resolve_rows(int rows, Access& access) {
+bool FlowRules::resolve_rows(int rows, std::uint32_t row_bytes, Access& access) {
   const std::uint32_t whole = warp_.mask;
   warp_.mask = rows >= 32 ? all_lanes : (1u << rows) - 1;
   const bool good = resolve(warp_, op_, row_bytes, access);
@@ -163,8 +161,9 @@ void FlowRules::load_rows() {
   const MatrixOperation& m = warp_.program->matrices[op_.list];
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const int rows = m.form.shape.m * fragment.matrices;
+  const std::uint32_t row_bytes = m.row_bytes();
   Access access;
-  if (!resolve_rows(rows, access)) return;
+  if (!resolve_rows(rows, row_bytes, access)) return;
   const std::uint32_t lanes = rows >= 32 ? all_lanes : (1u << rows) - 1;
   if (owner_.defined_in_shared(warp_, lanes, access.at, row_bytes))
     return set_results(warp_.mask, 0);
@@ -213,8 +212,9 @@ void FlowRules::store_rows() {
   const MatrixOperation& m = warp_.program->matrices[op_.list];
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const auto bytes = static_cast<std::size_t>(fragment.container_bits) / 8;
+  const std::uint32_t row_bytes = m.row_bytes();
   Access access;
-  if (!resolve_rows(8 * fragment.matrices, access)) return;
+  if (!resolve_rows(8 * fragment.matrices, row_bytes, access)) return;
   ClusterDefinedness::Piece pieces[32];
   for (int row = 0; row < 8 * fragment.matrices; ++row) {
     pieces[row] = owner_.piece(warp_, access.at[row]);

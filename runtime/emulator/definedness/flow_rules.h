@@ -66,7 +66,7 @@ class FlowRules {
   void load_rows();
   void store_rows();
   void transpose();
-  bool resolve_rows(int rows, Access& access);
+  bool resolve_rows(int rows, std::uint32_t row_bytes, Access& access);
   // products.cc
   void multiply();
 

@@ -62,6 +62,21 @@ struct HyperbolicTangent {
   static double apply(double x) { return std::tanh(x); }
 };
 
+// sin and cos of 2 pi times x, exact where the angle is a multiple of a quarter turn.
+double sine_of_turns(double x) {
+  constexpr double turn = 0x1.921fb54442d18p+2;
+  double rest = std::remainder(x, 1.0);  // exact; NaN of infinities
+  if (std::fabs(rest) > 0.25) rest = std::copysign(0.5, rest) - rest;
+  if (std::fabs(rest) <= 0.125) return std::sin(turn * rest);
+  return std::copysign(std::cos(turn * (0.25 - std::fabs(rest))), rest);
+}
+struct SineOfTurns {
+  static double apply(double x) { return sine_of_turns(x); }
+};
+struct CosineOfTurns {
+  static double apply(double x) { return sine_of_turns(0.25 - std::fabs(std::remainder(x, 1.0))); }
+};
+
 template <typename F, bool Ftz>
 struct Single {
   static float apply(float x) {
@@ -211,6 +226,14 @@ void decode_approximate(Decoder& d) {
   emit(d, approximate<F>(type, ftz), type);
 }
 
+// sin and cos; .2pi has its input in turns.
+template <typename F, typename OfTurns>
+void decode_circular(Decoder& d) {
+  if (!d.spelling.has("2pi")) return decode_approximate<F>(d);
+  if (d.spelling.type() != Type::f32 || !d.spelling.has("ftz")) return d.unsupported();
+  decode_approximate<OfTurns>(d);
+}
+
 template <typename F, typename Exact>
 void decode_either(Decoder& d) {
   const std::string_view rounding = d.spelling.any("rn rz rm rp");
@@ -235,8 +258,9 @@ constexpr EmulatedRow approximations_rows[] = {
                 Meaning::Functions),
     computation(Opcode::ex2, decode_approximate<Exponential>, Flow::Spreads, Meaning::Functions),
     computation(Opcode::lg2, decode_approximate<Logarithm>, Flow::Spreads, Meaning::Functions),
-    computation(Opcode::sin, decode_approximate<Sine>, Flow::Spreads, Meaning::Functions),
-    computation(Opcode::cos, decode_approximate<Cosine>, Flow::Spreads, Meaning::Functions),
+    computation(Opcode::sin, decode_circular<Sine, SineOfTurns>, Flow::Spreads, Meaning::Functions),
+    computation(Opcode::cos, decode_circular<Cosine, CosineOfTurns>, Flow::Spreads,
+                Meaning::Functions),
     computation(Opcode::tanh, decode_approximate<HyperbolicTangent>, Flow::Spreads,
                 Meaning::Functions),
 };

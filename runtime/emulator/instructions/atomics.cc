@@ -300,13 +300,14 @@ Handler sum_of_floats(Window window) {
   }
 }
 
-Handler sum(Type type, Window window) {
+// `flushes`: subnormal f32 in global memory are zeros.
+Handler sum(Type type, Window window, bool flushes) {
   switch (type) {
     case Type::u32:
     case Type::s32: return atomic<Add, std::uint32_t>;
     case Type::u64:
     case Type::s64: return atomic<Add, std::uint64_t>;
-    case Type::f32: return sum_of_floats<float>(window);
+    case Type::f32: return flushes ? sum_of_floats<float>(window) : atomic<Add, float>;
     case Type::f64: return sum_of_floats<double>(window);
     case Type::f16: return atomic<Add, Half>;
     case Type::bf16: return atomic<Add, Bfloat>;
@@ -326,8 +327,8 @@ Handler bits_of(Type type, bool short_too = false) {
   }
 }
 
-Handler handler_of(std::string_view name, Type type, Window window) {
-  if (name == "add") return sum(type, window);
+Handler handler_of(std::string_view name, Type type, Window window, bool flushes) {
+  if (name == "add") return sum(type, window, flushes);
   if (name == "min" || name == "max") return extremum(name == "max", type);
   if (name == "and") return bits_of<And>(type);
   if (name == "or") return bits_of<Or>(type);
@@ -344,13 +345,14 @@ void decode_atomic(Decoder& d) {
   const bool gives = d.spelling.opcode() == Opcode::atom;
   d.spelling.ignore(scopes_and_orders);
   d.spelling.ignore(cache_hints);
-  d.spelling.ignore("noftz");
+  const bool flushes = !d.spelling.has("noftz");
   const Window window = memory_window(d);
   const std::string_view name = d.spelling.any("add min max and or xor exch cas inc dec");
   const int count = d.spelling.vector_length();
   const Type type = d.spelling.type();
-  const Handler handler = handler_of(name, type, window);
+  const Handler handler = handler_of(name, type, window, flushes);
   if (!handler) return d.unsupported();
+  if (!flushes && type == Type::f32) d.rest_on(Trust::Documented, manual_source);
   const std::size_t first = gives ? 1 : 0, needed = first + (name == "cas" ? 3 : 2);
   if (!d.expect_operands(needed, needed + 1)) return;
   const auto elements = [&](std::size_t i) {

@@ -118,6 +118,9 @@ void acquire_map(Warp& warp, const Op& op) {
 }
 
 void decode_fence(Decoder& d) {
+  if (d.spelling.has("fabric::generic generic::fabric fabric::fabric"))
+    return d.unsupported("copies to and from other nodes (fabric) are not emulated");
+  if (d.spelling.has("sync_restrict::read")) return d.unsupported(semantics_unknown);
   const bool async = d.spelling.has("async async::generic"),
              of_map = d.spelling.has("tensormap::generic") && d.spelling.has("acquire"),
              of_inits = d.spelling.opcode() == Opcode::fence_mbarrier_init ||

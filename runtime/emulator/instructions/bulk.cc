@@ -51,7 +51,8 @@ constexpr std::uint32_t most_bytes = 1u << 20;
 
 // ---- Bulk.
 
-constexpr std::uint8_t has_barrier = 1, is_multicast = 2, is_masked = 4;  // in op.flags
+// In op.flags; op.count: 1 + the scope of a strong copy, or 0.
+constexpr std::uint8_t has_barrier = 1, is_multicast = 2, is_masked = 4, is_clipped = 8;
 
 // Of every 16 bytes those whose bit is set.
 void copy_masked(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t mask) {
@@ -107,8 +108,30 @@ bool note_written(Warp& warp, int lane, const Stretch& where, std::optional<std:
   return true;
 }
 
+// With .ignore_oob the source may lack its first and last bytes, and what comes of them is
+// indeterminate: here the destination keeps what stands there.
+struct Clip {
+  std::uint32_t left = 0, right = 0;
+};
+
+std::optional<Clip> clip_of(Warp& warp, const Op& op, int lane, std::uint64_t source,
+                            std::uint32_t bytes) {
+  if (!(op.flags & is_clipped)) return Clip();
+  const Clip clip{lanes<std::uint32_t>(warp, op.c)[lane], lanes<std::uint32_t>(warp, op.e)[lane]};
+  if (clip.left < unit && clip.right < unit && clip.left + clip.right <= bytes &&
+      source % unit == 0)
+    return clip;
+  warp.fail("misaligned-access"_rule,
+            fmt::format("illegal .ignore_oob: of {} bytes at 0x{:x} {} on the left and {} on the "
+                        "right; expected 0 to 15 each, and an address that is a multiple of 16",
+                        bytes, source, clip.left, clip.right),
+            lane, source);
+  return std::nullopt;
+}
+
 // op.list: destination, source and mbarrier addresses; op.a: bytes; op.b: the blocks of a
-// multicast; op.c: which bytes of 16 are copied; op.value: a Reduction.
+// multicast; op.c: which bytes of 16 are copied, or with op.e those of a Clip; op.value: a
+// Reduction.
 void copy_bulk(Warp& warp, const Op& op) {
   const auto* sizes = lanes<std::uint32_t>(warp, op.a);
   const auto reduction = reinterpret_cast<Reduction>(static_cast<std::uintptr_t>(op.value));
@@ -127,25 +150,36 @@ void copy_bulk(Warp& warp, const Op& op) {
           fmt::format("illegal size of a bulk copy, {} bytes: expected a multiple of 16 below 2^20",
                       bytes),
           lane);
-    const std::byte* source =
-        bytes ? resolve_range(warp, lane, from.window, sources[lane], bytes, unit) : nullptr;
-    if (bytes && !source) return;
-    const Stretch taken{from.window, sources[lane], bytes};
+    const auto clip = clip_of(warp, op, lane, sources[lane], bytes);
+    if (!clip) return;
+    const Stretch taken{from.window, sources[lane] + clip->left, bytes - clip->left - clip->right};
+    const std::byte* source = taken.bytes
+                                  ? resolve_range(warp, lane, from.window, taken.address,
+                                                  taken.bytes, op.flags & is_clipped ? 1 : unit)
+                                  : nullptr;
+    if (taken.bytes && !source) return;
     std::optional<std::uint32_t> mask;
     if (op.flags & is_masked) mask = lanes<std::uint32_t>(warp, op.c)[lane];
-    const auto strong = reduction ? std::optional(Scope::gpu) : std::nullopt;
+    const auto strong = op.count ? std::optional(static_cast<Scope>(op.count - 1)) : std::nullopt;
+    const auto strong_from = reduction ? std::nullopt : strong;
     const auto same = [&](int i) {
       return targets[i] == targets[lane] && sources[i] == sources[lane] && sizes[i] == bytes &&
              (!mask || lanes<std::uint32_t>(warp, op.c)[i] == *mask);
     };
     if (bytes && !(op.flags & has_barrier) &&
-        (!note_group_copy(warp, lane, taken, false, std::nullopt) ||
+        (!note_group_copy(warp, lane, taken, false, strong_from) ||
          !note_written(warp, lane, {to.window, targets[lane], bytes}, mask, strong,
                        lanes_where(warp.mask, same))))
       return;
     const auto copy = [&](Window window, std::uint64_t target, std::uint64_t barrier) {
-      Copy one{.from = source, .bytes = bytes, .reduction = reduction, .mask = mask};
-      if (bytes && !(one.to = resolve_range(warp, lane, window, target, bytes, unit))) return false;
+      std::byte* const to =
+          bytes ? resolve_range(warp, lane, window, target, bytes, unit) : nullptr;
+      if (bytes && !to) return false;
+      const Copy one{.to = to + clip->left,
+                     .from = source,
+                     .bytes = static_cast<std::uint32_t>(taken.bytes),
+                     .reduction = reduction,
+                     .mask = mask};
       if (!(op.flags & has_barrier)) {
         if (bytes) copy_in_group(warp, lane, one);
         return true;
@@ -154,10 +188,13 @@ void copy_bulk(Warp& warp, const Op& op) {
         one.define(warp, lane);
         one.move(one.from);
       };
-      return complete_transactions(
-          warp, lane, barrier, bytes,
-          {.at = one.to, .room = bytes, .from = std::span(&taken, bytes ? 1 : 0), .strong = strong},
-          bytes ? std::move(move) : Move());
+      return complete_transactions(warp, lane, barrier, bytes,
+                                   {.at = to,
+                                    .room = bytes,
+                                    .from = std::span(&taken, taken.bytes ? 1 : 0),
+                                    .strong = strong,
+                                    .strong_from = strong_from},
+                                   taken.bytes ? std::move(move) : Move());
     };
     if (!(op.flags & is_multicast)) {
       if (!copy(to.window, targets[lane], barriers[lane])) return;
@@ -176,28 +213,40 @@ void copy_bulk(Warp& warp, const Op& op) {
 void decode_bulk(Decoder& d, Reduction reduction) {
   const auto spaces = read_spaces(d);
   if (!spaces) return d.unsupported("expected two state spaces");
-  const bool masked = d.spelling.has("cp_mask"), hinted = d.spelling.has("L2::cache_hint");
-  const bool multicast = d.spelling.has("multicast::cluster");
+  const bool masked = d.spelling.has("cp_mask"), hinted = d.spelling.has("L2::cache_hint"),
+             clipped = d.spelling.has("ignore_oob"), relaxed = d.spelling.has("relaxed");
+  const Type mask_type = multicast_mask(d);
+  const bool multicast = mask_type != Type::none;
+  d.spelling.ignore("weak mbarrier::report::disabled");
+  if (!reduction && d.spelling.types() && d.spelling.type() != Type::b128) return d.unsupported();
+  const Scope scope = relaxed ? scope_named(d) : Scope::gpu;
   const bool barrier = d.spelling.has("mbarrier::complete_tx::bytes");
   if (!barrier && !d.spelling.has("bulk_group"))
     return d.unsupported("expected .bulk_group or .mbarrier::complete_tx::bytes at the end");
   if (masked && (barrier || reduction)) return d.unsupported(".cp_mask requires a copy to .global");
-  const std::size_t operands =
-      3 + (barrier ? 1 : 0) + (multicast ? 1 : 0) + (hinted ? 1 : 0) + (masked ? 1 : 0);
+  const std::size_t barrier_at = clipped ? 5 : 3, operands = barrier_at + (barrier ? 1 : 0) +
+                                                             (multicast ? 1 : 0) +
+                                                             (hinted ? 1 : 0) + (masked ? 1 : 0);
   if (!d.expect_operands(operands, operands)) return;
   const std::uint32_t list = append_address(d, d.operand(0), spaces->to);
   append_address(d, d.operand(1), spaces->from);
   const std::uint32_t bytes = d.source(2, Type::u32);
-  if (barrier) append_address(d, d.operand(3), Window::cluster);
-  const std::uint32_t blocks = multicast ? d.source(4, Type::u16) : 0;
-  const std::uint32_t mask = masked ? d.source(operands - 1, Type::u16) : 0;
+  if (barrier) append_address(d, d.operand(barrier_at), Window::cluster);
+  const std::uint32_t blocks = multicast ? d.source(barrier_at + 1, mask_type) : 0;
+  const std::uint32_t mask = masked    ? d.source(operands - 1, Type::u16)
+                             : clipped ? d.source(3, Type::u32)
+                                       : 0;
+  const std::uint32_t right = clipped ? d.source(4, Type::u32) : 0;
   Op& op = d.emit(copy_bulk);
   op.list = list;
   op.a = bytes;
   op.b = blocks;
   op.c = mask;
-  op.flags = static_cast<std::uint8_t>((barrier ? has_barrier : 0) |
-                                       (multicast ? is_multicast : 0) | (masked ? is_masked : 0));
+  op.e = right;
+  op.count = reduction || relaxed ? static_cast<std::uint8_t>(1 + static_cast<int>(scope)) : 0;
+  op.flags =
+      static_cast<std::uint8_t>((barrier ? has_barrier : 0) | (multicast ? is_multicast : 0) |
+                                (masked ? is_masked : 0) | (clipped ? is_clipped : 0));
   op.value = reinterpret_cast<std::uintptr_t>(reduction);
 }
 
@@ -250,11 +299,21 @@ std::uint64_t in_block(std::uint64_t address, std::uint32_t rank) {
 
 bool check_multicast(Warp& warp, int lane, std::uint32_t mask) {
   const std::uint32_t size = warp.block->cluster().size();
-  if (!(mask >> size)) return true;
+  if (size >= 32 || !(mask >> size)) return true;
   warp.fail("memory-fault"_rule,
             fmt::format("multicast to CTAs 0x{:x}, which exceeds the cluster of {}", mask, size),
             lane);
   return false;
+}
+
+Type multicast_mask(Decoder& d) {
+  if (d.spelling.has("multicast::cluster::32b")) return Type::u32;
+  return d.spelling.has("multicast::cluster multicast::cluster::16b") ? Type::u16 : Type::none;
+}
+
+Scope scope_named(Decoder& d) {
+  const std::string_view name = d.spelling.any("cta cluster gpu sys");
+  return name == "cta" ? Scope::cta : name == "cluster" ? Scope::cluster : Scope::gpu;
 }
 
 bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
@@ -280,9 +339,12 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
   if (races && !filled.generic) races->completes_at(warp, lane, mbarrier);
   if (const auto who = races ? races->completing_on(mbarrier) : std::nullopt) {
     for (const Stretch& each : filled.from)
-      races->asynchronous(
-          warp, lane,
-          {.who = *who, .window = each.window, .address = each.address, .bytes = each.bytes});
+      races->asynchronous(warp, lane,
+                          {.who = *who,
+                           .window = each.window,
+                           .address = each.address,
+                           .bytes = each.bytes,
+                           .strong = filled.strong_from});
     if (filled.map)
       races->asynchronous(warp, lane,
                           {.who = *who, .address = *filled.map, .bytes = map_bytes, .map = true});
@@ -383,6 +445,7 @@ void wait_for_copies(Warp& warp, const Op& op) {
 void decode_bulk_group(Decoder& d) {
   const bool wait = d.spelling.opcode() == Opcode::cp_async_bulk_wait_group;
   const bool reads = d.spelling.has("read");
+  if (d.spelling.has("sync_restrict::proxy::async")) return d.unsupported(semantics_unknown);
   if (!d.expect_operands(wait ? 1 : 0, wait ? 1 : 0)) return;
   if (!d.program().judged()) return void(d.emit([](Warp&, const Op&) {}));
   if (!wait) return void(d.emit(commit_copies));

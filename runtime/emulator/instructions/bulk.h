@@ -46,6 +46,10 @@ std::optional<Spaces> read_spaces(Decoder& d);
 std::uint64_t in_block(std::uint64_t address, std::uint32_t rank);
 /// Whether a multicast may go to the blocks in `mask`; if not, the warp is stopped with a finding.
 bool check_multicast(Warp& warp, int lane, std::uint32_t mask);
+/// The type of the operand that says to which blocks a copy goes; none if it is no multicast.
+Type multicast_mask(Decoder& d);
+/// The scope that the spelling names; that of the GPU if none, or a wider one.
+Scope scope_named(Decoder& d);
 inline constexpr std::uint64_t map_bytes = 128;  // of a tensor map
 /// Bytes at an address.
 struct Stretch {
@@ -60,7 +64,8 @@ struct Filled {
   std::optional<BoxShape> shape = {};  // through a tensor map
   std::span<const Stretch> from = {};
   std::optional<std::uint64_t> map = {};  // where the tensor map is
-  std::optional<Scope> strong = {};       // of a reduction
+  std::optional<Scope> strong = {};       // of a reduction, or a relaxed copy
+  std::optional<Scope> strong_from = {};  // how it has read
   bool generic = false;                   // it is not of the async proxy
 };
 /// What an asynchronous operation does to memory, where it is not done when it is issued.

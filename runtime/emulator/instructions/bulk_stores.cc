@@ -103,7 +103,8 @@ void decode_to_barrier(Decoder& d, Reduction reduction, Type type, int count) {
   const bool here = !reduction && d.spelling.has("shared shared::cta");
   if (!d.spelling.has("mbarrier::complete_tx::bytes") && !here)
     return d.unsupported("expected .mbarrier::complete_tx::bytes at the end");
-  if (bits(type) != 32 && bits(type) != 64) return d.unsupported();
+  const bool wide = !reduction && type == Type::b128;
+  if (!wide && bits(type) != 32 && bits(type) != 64) return d.unsupported();
   if (!d.expect_operands(3, 3)) return;
   const ptx::Operand& data = d.operand(1);
   const auto elements =
@@ -113,13 +114,15 @@ void decode_to_barrier(Decoder& d, Reduction reduction, Type type, int count) {
                                                       d.spelling.text(), count, elements.size()));
   std::vector<std::uint32_t> slots;
   for (const ptx::Operand& element : elements) slots.push_back(d.source(element, type));
+  constexpr std::uint32_t half = 32 * 8;  // behind the lower halves of all lanes are the upper ones
+  if (wide) slots.push_back(slots[0] + half);
   const std::uint32_t list = append_address(d, d.operand(0), Window::cluster);
   append_address(d, d.operand(2), Window::cluster);
   d.append(slots);
   Op& op = d.emit(store_async);
   op.list = list;
-  op.count = static_cast<std::uint8_t>(count);
-  op.flags = static_cast<std::uint8_t>(bits(type) / 8);
+  op.count = static_cast<std::uint8_t>(slots.size());
+  op.flags = static_cast<std::uint8_t>(wide ? 8 : bits(type) / 8);
   op.value = reinterpret_cast<std::uintptr_t>(reduction);
 }
 

@@ -320,6 +320,11 @@ std::optional<Mode> read_mode(Decoder& d) {
 std::vector<std::uint32_t> read_tensor(Decoder& d, const ptx::Operand& operand, const Mode& mode,
                                        std::uint32_t& list) {
   std::vector<std::uint32_t> slots;
+  if (d.spelling.has("override::global_address") || d.spelling.has("override::global_dim") ||
+      d.spelling.has("override::global_dim_stride")) {
+    d.unsupported("overrides of tensor maps");
+    return slots;
+  }
   const auto parts = d.children(operand);
   if (operand.kind != ptx::OperandKind::Address || parts.size() != 2 ||
       parts[1].kind != ptx::OperandKind::Vector) {
@@ -357,7 +362,9 @@ std::vector<std::uint32_t> read_offsets(Decoder& d, const ptx::Operand& operand,
 }
 
 void decode_load(Decoder& d, const Mode& mode) {
-  const bool multicast = d.spelling.has("multicast::cluster"),
+  const Type mask_type = multicast_mask(d);
+  d.spelling.ignore("mbarrier::report::disabled");
+  const bool multicast = mask_type != Type::none,
              of_pair = d.spelling.any("cta_group::1 cta_group::2") == "cta_group::2",
              hinted = d.spelling.has("L2::cache_hint"), offset = mode.flags & of_pixels;
   const auto spaces = read_spaces(d);
@@ -373,7 +380,7 @@ void decode_load(Decoder& d, const Mode& mode) {
   d.append(coordinates);
   const auto offsets = offset ? read_offsets(d, d.operand(3), mode) : std::vector<std::uint32_t>();
   d.append(offsets);
-  const std::uint32_t blocks = multicast ? d.source(blocks_at, Type::u16) : 0;
+  const std::uint32_t blocks = multicast ? d.source(blocks_at, mask_type) : 0;
   Op& op = d.emit(copy_box);
   op.list = list;
   op.b = blocks;

@@ -93,6 +93,32 @@ void decode(Decoder& d) {
   op.flags = flags;
 }
 
+// A product without carries, to which c is added without them.
+template <bool High>
+struct Carryless {
+  static std::uint64_t apply(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+    std::uint64_t out = c;
+    for (int i = 0; i < 64; ++i)
+      if (a >> i & 1) out ^= High ? (i ? b >> (64 - i) : 0) : b << i;
+    return out;
+  }
+};
+
+void decode_carryless(Decoder& d) {
+  const bool high = d.spelling.has("hi");
+  if ((!high && !d.spelling.has("lo")) || bits(d.spelling.type()) != 64) return d.unsupported();
+  if (!d.expect_operands(4, 4)) return;
+  const std::uint32_t to = d.destination(0, Type::b64), a = d.source(1, Type::b64),
+                      b = d.source(2, Type::b64), c = d.source(3, Type::b64);
+  Op& op = d.emit(high ? ternary<Carryless<true>, std::uint64_t, std::uint64_t>
+                       : ternary<Carryless<false>, std::uint64_t, std::uint64_t>);
+  op.d = to;
+  op.a = a;
+  op.b = b;
+  op.c = c;
+  d.rest_on(Trust::Documented, manual_source);
+}
+
 }  // namespace
 
 void decode_carry(Decoder& decoder) { decode(decoder); }
@@ -104,6 +130,7 @@ constexpr EmulatedRow carry_rows[] = {
      Idle::No, nothing},
     {Opcode::madc, decode, Flow::Spreads, ValueSources::None, Meaning::Bits, AccessKind::None,
      Idle::No, nothing},
+    computation(Opcode::clmad, decode_carryless, Flow::Spreads, Meaning::Bits),
 };
 static_assert(are_rows_of(carry_rows, topics::carry));
 

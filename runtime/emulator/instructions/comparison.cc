@@ -234,6 +234,7 @@ void predicates_to_halves(Warp& warp, const Op& op) {
 }
 
 void decode_set(Decoder& d) {
+  if (decode_packed_integers(d)) return;
   const Type to = d.spelling.type(0), type = d.spelling.type(1);
   const std::uint32_t p = d.scratch(1), q = d.scratch(1);
   const bool packed = type == Type::f16x2 || type == Type::bf16x2;

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/isa/hints.h"
 #include "runtime/emulator/instructions/half_vectors.h"
+#include "runtime/emulator/instructions/packed_formats.h"
 #include "runtime/emulator/instructions/stochastic.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/instructions/wide_registers.h"
@@ -330,22 +332,6 @@ Modes read_modes(Decoder& d) {
 
 // ---- Packed formats: op.e the destination's row, op.list the source's; op.count elements.
 
-struct PackedRow {
-  Type type;
-  SmallFormat format;
-  int element_bits;  // between elements of a register
-  std::uint32_t nan;
-  int register_bits;
-};
-
-constexpr PackedRow packed_rows[] = {
-    {Type::f16x2, format_f16, 16, 0x7FFF, 32}, {Type::bf16x2, format_bf16, 16, 0x7FFF, 32},
-    {Type::e4m3x2, format_e4m3, 8, 0x7F, 16},  {Type::e5m2x2, format_e5m2, 8, 0x7F, 16},
-    {Type::e2m3x2, format_e2m3, 8, 0x1F, 16},  {Type::e3m2x2, format_e3m2, 8, 0x1F, 16},
-    {Type::e2m1x2, format_e2m1, 4, 0x7, 8},    {Type::f16, format_f16, 16, 0x7FFF, 16},
-    {Type::bf16, format_bf16, 16, 0x7FFF, 16}, {Type::tf32, format_tf32, 32, 0x3FFFF, 32},
-};
-
 std::uint32_t into(const PackedRow& row, double x, const Op& op) {
   if (std::isnan(x)) return row.nan;
   const Rounding round = rounding_of(op);
@@ -382,12 +368,6 @@ void packed_to_packed(Warp& warp, const Op& op) {
   });
 }
 
-std::optional<std::uint32_t> packed_row(Type type) {
-  for (std::uint32_t i = 0; i < std::size(packed_rows); ++i)
-    if (packed_rows[i].type == type) return i;
-  return std::nullopt;
-}
-
 // The packed formats and tf32, which no registers have.
 bool decode_packed(Decoder& d, const Modes& modes) {
   const Type into = d.spelling.type(0), out_of = d.spelling.type(1);
@@ -395,9 +375,7 @@ bool decode_packed(Decoder& d, const Modes& modes) {
   if (d.spelling.types() != 2 || !to || (!from && out_of != Type::f32)) return false;
   const bool single = into == Type::f16 || into == Type::bf16 || into == Type::tf32;
   if (single && (out_of != Type::f32 || (into != Type::tf32 && !modes.satfinite))) return false;
-  const Type destination = packed_rows[*to].register_bits == 32   ? Type::b32
-                           : packed_rows[*to].register_bits == 16 ? Type::b16
-                                                                  : Type::b8;
+  const Type destination = register_of(packed_rows[*to]);
   std::uint8_t flags = modes.flags;
   if (modes.satfinite) flags |= sat_flag;
   if (out_of == Type::f32) {
@@ -421,9 +399,7 @@ bool decode_packed(Decoder& d, const Modes& modes) {
     return true;
   }
   if (!d.expect_operands(2, 2)) return true;
-  const Type source = packed_rows[*from].register_bits == 32   ? Type::b32
-                      : packed_rows[*from].register_bits == 16 ? Type::b16
-                                                               : Type::b8;
+  const Type source = register_of(packed_rows[*from]);
   const std::uint32_t slot = d.destination(0, destination), a = d.source(1, source);
   Op& op = d.emit(packed_to_packed);
   op.d = slot;
@@ -437,7 +413,13 @@ bool decode_packed(Decoder& d, const Modes& modes) {
 void decode_cvt(Decoder& d) {
   if (d.spelling.has("rs")) return decode_stochastic(d);
   const Modes modes = read_modes(d);
-  if (decode_powers_of_two(d, modes.round, modes.satfinite) || decode_packed(d, modes)) return;
+  constexpr Version recorded{9, 0};  // whose forms a GPU's bits are compared with
+  if (isa::first_version(d.spelling.as_read()) > recorded)
+    d.rest_on(Trust::Documented, manual_source);
+  if (decode_powers_of_two(d, modes.round, modes.satfinite) ||
+      decode_scaled_pairs(d, modes.round, modes.satfinite, modes.flags & relu_flag) ||
+      decode_packed(d, modes))
+    return;
   const Type to = d.spelling.type(0), from = d.spelling.type(1);
   if (d.spelling.types() != 2 || modes.satfinite || modes.round == Rounding::rna)
     return d.unsupported();

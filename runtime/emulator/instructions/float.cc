@@ -394,7 +394,7 @@ std::uint32_t magnitude_of(Decoder& d, std::size_t index) {
 }  // namespace
 
 void decode_float_arithmetic(Decoder& d) {
-  if (decode_float_pairs(d)) return;
+  if (decode_float_pairs(d) || decode_small_floats(d)) return;
   Options o{.type = d.spelling.type()};
   const std::string_view rounding = d.spelling.any("rn rz rm rp");
   o.rounding = rounding == "rz" ? 1 : rounding == "rm" ? 2 : rounding == "rp" ? 3 : 0;

@@ -315,7 +315,7 @@ void decode_packed(Decoder& d) {
 }
 
 void decode_add(Decoder& d) {
-  if (decode_float_pairs(d)) return;
+  if (decode_float_pairs(d) || decode_packed_integers(d)) return;
   if (d.spelling.has("cc")) return decode_carry(d);
   const Type type = d.spelling.type();
   if (is_packed(type)) return decode_packed<Add>(d);
@@ -328,7 +328,7 @@ void decode_add(Decoder& d) {
 }
 
 void decode_sub(Decoder& d) {
-  if (decode_float_pairs(d)) return;
+  if (decode_float_pairs(d) || decode_packed_integers(d)) return;
   if (d.spelling.has("cc")) return decode_carry(d);
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
@@ -415,6 +415,7 @@ void decode_rem(Decoder& d) {
 
 template <typename F>
 void decode_extremum(Decoder& d) {
+  if (decode_packed_integers(d)) return;
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
   const bool relu = d.spelling.has("relu");
@@ -432,6 +433,7 @@ void decode_extremum(Decoder& d) {
 
 template <typename F>
 void decode_sign(Decoder& d) {
+  if (decode_packed_integers(d)) return;
   const Type type = d.spelling.type();
   if (info(type).floating) return decode_float_arithmetic(d);
   switch (type) {

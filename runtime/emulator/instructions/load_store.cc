@@ -239,7 +239,7 @@ struct Form {
 std::optional<Form> read_form(Decoder& d) {
   d.spelling.ignore(scopes_and_orders);
   d.spelling.ignore(cache_hints);
-  d.spelling.ignore("ca cg cs cv lu wb wt nc unified");
+  d.spelling.ignore("ca cg cs cv lu wb wt nc proxy::readonly unified");
   Form form{
       .type = d.spelling.type(), .window = memory_window(d), .count = d.spelling.vector_length()};
   if (d.spelling.types() != 1 || form.type == Type::pred) {

@@ -20,10 +20,8 @@
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
-constexpr std::uint32_t row_bytes = 16;
-
 // Element `i` of a row in memory, of the types that ldmatrix reads: six and four bits are packed
-// from the low end.
+// from the low end. s4 becomes s8.
 std::uint32_t row_element(const std::byte* row, Type type, int i) {
   const int width = bits(type);
   if (width == 16) {
@@ -33,15 +31,16 @@ std::uint32_t row_element(const std::byte* row, Type type, int i) {
   }
   const int bit = i * width;
   std::uint32_t word = 0;
-  std::memcpy(&word, row + bit / 8, bit / 8 + 1 < static_cast<int>(row_bytes) ? 2 : 1);
-  return word >> bit % 8 & ((1u << width) - 1);
+  std::memcpy(&word, row + bit / 8, bit % 8 + width > 8 ? 2 : 1);
+  const std::uint32_t value = word >> bit % 8 & ((1u << width) - 1);
+  return type == Type::s4 ? ((value ^ 8) - 8) & 0xFF : value;
 }
 
 // The addresses of the rows, from the lanes that hold them; false with a finding if one is bad.
-bool resolve_rows(Warp& warp, const Op& op, int rows, Access& access) {
+bool resolve_rows(Warp& warp, const Op& op, const MatrixOperation& m, Access& access) {
   const std::uint32_t whole = warp.mask;
-  warp.mask = rows >= 32 ? all_lanes : (1u << rows) - 1;
-  const bool good = resolve(warp, op, row_bytes, access);
+  warp.mask = m.addresses >= 32 ? all_lanes : (1u << m.addresses) - 1;
+  const bool good = resolve(warp, op, m.row_bytes(), access);
   warp.mask = whole;
   return good;
 }
@@ -52,7 +51,7 @@ void load_matrix(Warp& warp, const Op& op) {
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const Type stored = m.form.a == Type::none ? m.form.d : m.form.a;
   Access access;
-  if (!resolve_rows(warp, op, m.addresses, access)) return;
+  if (!resolve_rows(warp, op, m, access)) return;
   std::uint32_t out[8][32] = {};
   const RowElement* place = m.places.data();
   for (int i = 0; i < fragment.elements(); ++i) {
@@ -73,7 +72,7 @@ void store_matrix(Warp& warp, const Op& op) {
   const isa::Fragment fragment = isa::fragment(m.form, Operand::d);
   const std::size_t bytes = static_cast<std::size_t>(fragment.container_bits) / 8;
   Access access;
-  if (!resolve_rows(warp, op, m.addresses, access)) return;
+  if (!resolve_rows(warp, op, m, access)) return;
   for (int i = 0; i < fragment.elements(); ++i) {
     const auto* source =
         lanes<std::uint32_t>(warp, m.c[static_cast<std::size_t>(i / fragment.per_register)]);
@@ -135,10 +134,10 @@ void load_rows(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const std::size_t matrices = m.d.size();
   Access access;
-  if (!resolve_rows(warp, op, m.addresses, access)) return;
+  if (!resolve_rows(warp, op, m, access)) return;
   Row rows[4][8];  // read before a register is written: it may be the address
   for (std::size_t r = 0; r < matrices; ++r) {
-    for (std::size_t i = 0; i < 8; ++i) std::memcpy(&rows[r][i], access.at[8 * r + i], row_bytes);
+    for (std::size_t i = 0; i < 8; ++i) std::memcpy(&rows[r][i], access.at[8 * r + i], sizeof(Row));
     if constexpr (Transposed) transpose(rows[r]);
   }
   for (std::size_t r = 0; r < matrices; ++r)
@@ -152,12 +151,12 @@ void store_rows(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const std::size_t matrices = m.c.size();
   Access access;
-  if (!resolve_rows(warp, op, m.addresses, access)) return;
+  if (!resolve_rows(warp, op, m, access)) return;
   for (std::size_t r = 0; r < matrices; ++r) {
     Row rows[8];
     std::memcpy(rows, lanes<std::uint32_t>(warp, m.c[r]), sizeof rows);
     if constexpr (Transposed) transpose(rows);
-    for (std::size_t i = 0; i < 8; ++i) std::memcpy(access.at[8 * r + i], &rows[i], row_bytes);
+    for (std::size_t i = 0; i < 8; ++i) std::memcpy(access.at[8 * r + i], &rows[i], sizeof(Row));
   }
 }
 
@@ -459,6 +458,7 @@ void decode_matrix(Decoder& d, Handler handler) {
       m.form.opcode == isa::Opcode::ldmatrix || m.form.opcode == isa::Opcode::stmatrix;
   if (fragment_move || rows) m.places = places_of(m.form, fragment_move);
   if (rows) m.addresses = addresses_of(m.form, d.hardware());
+  if (m.form.a == Type::s4 && rows) d.rest_on(Trust::Documented, manual_source);
   Op& emitted = d.emit(rows ? faster_move(m, handler) : handler);
   emitted.window = op.window;
   emitted.wide = op.wide;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/emulator/algebra/algebra.h"
+#include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -74,8 +75,9 @@ bool expect_more(Warp& warp, int lane, Mbarrier& barrier, std::uint32_t bytes) {
   return false;
 }
 
-// op.c of act(): a relaxed arrival, and one that cp.async makes when its copies are over.
-constexpr std::uint32_t is_relaxed = 1, after_copies = 2;
+// op.c of act(): a relaxed arrival, one that cp.async makes when its copies are over, an mbarrier
+// of .layout::v1.
+constexpr std::uint32_t is_relaxed = 1, after_copies = 2, of_v1 = 4;
 
 Determinacy::Change change_of(Action action) {
   if (action == Action::expect) return Determinacy::Change::bytes;
@@ -98,10 +100,7 @@ void note(ClusterTimeline& timeline, Warp& warp, Action action, const std::byte*
 }
 
 // op.b: the count or the transactions; op.d: the state before, if op.count says so.
-void act(Warp& warp, const Op& op) {
-  const bool own = op.count || op.flags <= static_cast<std::uint8_t>(Action::invalidate);
-  Access access;
-  if (!are_in_place(warp, op, own) || !resolve(warp, op, 8, access)) return;
+void act_at(Warp& warp, const Op& op, const Access& access) {
   const auto* counts = lanes<std::uint32_t>(warp, op.b);
   const auto action = static_cast<Action>(op.flags);
   ClusterRaces* const races = warp.block->cluster().races();
@@ -137,10 +136,11 @@ void act(Warp& warp, const Op& op) {
     const std::uint32_t count = counts[lane];
     switch (action) {
       case Action::init: {
-        if (count == 0 || count > Mbarrier::most_arrivals)
+        const bool v1 = op.c & of_v1;
+        if (count == 0 || count > (v1 ? Mbarrier::most_arrivals_v1 : Mbarrier::most_arrivals))
           return warp.fail("trap"_rule, fmt::format("mbarrier.init with a count of {}", count),
                            lane);
-        barrier = {.pending = count, .expected = count};
+        barrier = {.pending = count, .expected = count, .v1 = v1};
         break;
       }
       case Action::invalidate: {
@@ -188,6 +188,32 @@ void act(Warp& warp, const Op& op) {
   if (races) tell();
 }
 
+void act(Warp& warp, const Op& op) {
+  const bool own = op.count || op.flags <= static_cast<std::uint8_t>(Action::invalidate);
+  Access access;
+  if (are_in_place(warp, op, own) && resolve(warp, op, 8, access)) act_at(warp, op, access);
+}
+
+// At the mbarriers that lie alike in the blocks of a lane's mask, op.list.
+void act_everywhere(Warp& warp, const Op& op) {
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  const auto* masks = lanes<std::uint32_t>(warp, op.list);
+  const std::uint32_t whole = warp.mask;
+  for (std::uint32_t m = whole; m && !warp.leave; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (!check_multicast(warp, lane, masks[lane])) break;
+    warp.mask = 1u << lane;
+    for (std::uint32_t left = masks[lane]; left && !warp.leave; left &= left - 1) {
+      std::uint64_t there[32] = {};
+      there[lane] = in_block(at[lane], static_cast<std::uint32_t>(std::countr_zero(left)));
+      Access access;
+      if (resolve(warp, Window::cluster, there, 8, access)) act_at(warp, op, access);
+    }
+  }
+  warp.mask = whole;
+}
+
 // op.b: the state (64 bits) or, with flag 1, the parity (32 bits); op.e: a WaitScope. A wait that
 // fails gives the other warps their turn.
 void test_wait(Warp& warp, const Op& op) {
@@ -227,21 +253,44 @@ void test_wait(Warp& warp, const Op& op) {
   if (done != warp.mask) warp.yield();
 }
 
+// What a phase that nothing has reported on tells: a predicate, or a byte.
+void give_no_predicate(Warp& warp, const Op& op) { set_predicate(warp, op.d, 0); }
+void give_no_value(Warp& warp, const Op& op) {
+  auto* d = lanes<std::uint32_t>(warp, op.d);
+  each_lane(warp.mask, [=](int i) { d[i] = 0; });
+}
+
+// op.flags: whether .layout::v1 is asked for.
+void check_layout(Warp& warp, const Op& op) {
+  Access access;
+  if (!are_in_place(warp, op, true) || !resolve(warp, op, 8, access)) return;
+  ClusterRaces* const races = warp.block->cluster().races();
+  const int lane = std::countr_zero(warp.mask);
+  if (races && !races->exists(warp, lane, access.at[lane])) return;
+  set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) {
+                  return Mbarrier::load(access.at[i]).v1 == (op.flags != 0);
+                }));
+}
+
 void pending_count(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
   const auto* a = lanes<std::uint64_t>(warp, op.a);
   each_lane(warp.mask, [=](int i) { d[i] = static_cast<std::uint32_t>(a[i] & Mbarrier::field); });
 }
 
+// `masks`: of a multicast, the blocks.
 void emit_action(Decoder& d, Action action, std::size_t where, std::uint32_t count,
-                 std::optional<std::uint32_t> state) {
+                 std::optional<std::uint32_t> state,
+                 std::optional<std::uint32_t> masks = std::nullopt) {
   const Window window = mbarrier_window(
       d, state.has_value() || action == Action::init || action == Action::invalidate);
-  Op& op = d.emit(act);
+  Op& op = d.emit(masks ? act_everywhere : act);
   op.flags = static_cast<std::uint8_t>(action);
   op.b = count;
+  op.list = masks.value_or(0);
   const bool copies = d.spelling.opcode() == Opcode::cp_async_mbarrier_arrive;
-  op.c = (d.spelling.has("relaxed") ? is_relaxed : 0) | (copies ? after_copies : 0);
+  op.c = (d.spelling.has("relaxed") ? is_relaxed : 0) | (copies ? after_copies : 0) |
+         (d.spelling.has("layout::v1") ? of_v1 : 0);
   op.e = d.spelling.has("cta");
   op.d = state.value_or(0);
   op.count = state.has_value();
@@ -252,6 +301,7 @@ constexpr isa::QualifierSet mbarrier_orders = "release acquire relaxed cta clust
 
 void decode_init(Decoder& d) {
   d.spelling.type();
+  d.spelling.ignore("layout::v0 layout::v1");
   if (d.expect_operands(2, 2))
     emit_action(d, Action::init, 0, d.source(1, Type::u32), std::nullopt);
 }
@@ -266,12 +316,27 @@ void decode_invalidate(Decoder& d) {
 void decode_wait(Decoder& d) {
   d.spelling.type();
   d.spelling.ignore(mbarrier_orders);
+  // Nothing reports here: both types of phase are the same.
+  d.spelling.ignore("phase_type::primary phase_type::conditional");
   const bool parity = d.spelling.has("parity");
-  if (!d.expect_operands(3, 4)) return;
+  // done[|reported][, report], [address], state or parity[, time]
+  const bool has_value = d.operand_count() > 1 && d.operand(1).kind != ptx::OperandKind::Address;
+  const std::size_t where = has_value ? 2 : 1;
+  if (!d.expect_operands(where + 2, where + 3)) return;
   const std::string_view scope = d.spelling.any("cta cluster");
-  const std::uint32_t to = d.destination(0, Type::pred),
-                      from = d.source(2, parity ? Type::u32 : Type::b64);
+  const ptx::Operand& done = d.operand(0);
+  const bool has_predicate = done.kind == ptx::OperandKind::Pair;
+  const std::uint32_t to = d.destination(has_predicate ? d.children(done)[0] : done, Type::pred),
+                      from = d.source(where + 1, parity ? Type::u32 : Type::b64);
   const Window window = mbarrier_window(d, true);
+  if (has_predicate) {
+    const std::uint32_t reported = d.destination(d.children(done)[1], Type::pred);
+    d.emit(give_no_predicate).d = reported;
+  }
+  if (has_value) {
+    const std::uint32_t report = d.destination(1, Type::b8);
+    d.emit(give_no_value).d = report;
+  }
   Op& op = d.emit(test_wait);
   op.d = to;
   op.b = from;
@@ -279,11 +344,25 @@ void decode_wait(Decoder& d) {
                                     : scope == "cta" ? WaitScope::cta
                                                      : WaitScope::cluster);
   op.flags = static_cast<std::uint8_t>(parity | (d.spelling.has("relaxed") ? 2 : 0));
+  d.address(op, d.operand(where), window);
+}
+
+void decode_check_layout(Decoder& d) {
+  d.spelling.type();
+  const bool v1 = d.spelling.has("layout::v1");
+  d.spelling.ignore("layout::v0");
+  if (!d.expect_operands(2, 2)) return;
+  const std::uint32_t to = d.destination(0, Type::pred);
+  const Window window = mbarrier_window(d, true);
+  Op& op = d.emit(check_layout);
+  op.d = to;
+  op.flags = v1;
   d.address(op, d.operand(1), window);
 }
 
 void decode_pending_count(Decoder& d) {
   d.spelling.type();
+  d.spelling.ignore("layout::v0");
   if (!d.expect_operands(2, 2)) return;
   const std::uint32_t to = d.destination(0, Type::u32), from = d.source(1, Type::b64);
   Op& op = d.emit(pending_count);
@@ -303,15 +382,18 @@ void decode_mbarrier(Decoder& d) {
     action = with_transactions ? Action::arrive_expect : Action::arrive;
   if (d.spelling.opcode() == Opcode::mbarrier_arrive_drop)
     action = with_transactions ? Action::arrive_drop_expect : Action::arrive_drop;
-  // [state,] [address] [, count]
-  const std::size_t n = d.operand_count();
+  const bool multicast = d.spelling.has("multicast::cluster::32b");
+  // [state,] [address] [, count] [, blocks]
+  if (d.operand_count() < 2 && multicast) return void(d.expect_operands(2, 4));
+  const std::size_t n = d.operand_count() - (multicast ? 1 : 0);
   const bool has_state = n > 0 && d.operand(0).kind != ptx::OperandKind::Address;
-  const std::size_t where = has_state ? 1 : 0;
-  if (!d.expect_operands(where + 1, where + 2)) return;
-  std::optional<std::uint32_t> state;
+  const std::size_t where = has_state ? 1 : 0, more = multicast ? 1 : 0;
+  if (!d.expect_operands(where + 1 + more, where + 2 + more)) return;
+  std::optional<std::uint32_t> state, masks;
+  if (multicast) masks = d.source(n, Type::u32);
   if (has_state && d.operand(0).text != "_") state = d.destination(0, Type::b64);
   const std::uint32_t count = n > where + 1 ? d.source(where + 1, Type::u32) : d.constant(1, 32);
-  emit_action(d, action, where, count, state);
+  emit_action(d, action, where, count, state, masks);
 }
 
 }  // namespace
@@ -339,6 +421,8 @@ constexpr EmulatedRow mbarriers_rows[] = {
      AccessKind::None, Idle::Computes, nothing},
     {Opcode::mbarrier_pending_count, decode_pending_count, Flow::Uses, ValueSources::None,
      Meaning::Bits, AccessKind::None, Idle::Computes, "the pending count tells who has arrived"},
+    {Opcode::mbarrier_check_layout, decode_check_layout, Flow::Uses, ValueSources::None,
+     Meaning::Bits, AccessKind::None, Idle::Computes, nothing},
 };
 static_assert(are_rows_of(mbarriers_rows, topics::mbarriers));
 

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <span>
 
-#include "compiler/isa/hints.h"
 #include "runtime/emulator/machine/lanes.h"
 
 namespace tartan::TARTAN_ABI::emulator {
@@ -85,8 +84,6 @@ constexpr RefusedRow refused[] = {
     {Opcode::applypriority_async_bulk_tensor, "priorities of L2 lines by the copy engine"},
     {Opcode::tensormap_query, "allocation classes of tensor maps"},
     {Opcode::trace_mark, "marks of a trace"},
-    {Opcode::clmad, "carry-less multiplications"},
-    {Opcode::mbarrier_check_layout, "layouts of mbarriers"},
 };
 
 void refuse(Decoder& d) {
@@ -165,11 +162,5 @@ const EmulatedRow& emulated(const isa::Spelling& spelling) {
 }
 
 bool is_emulated(Opcode opcode) { return table[index(opcode)] != &refused_row; }
-
-bool is_newer_than_emulated(const isa::Spelling& spelling) {
-  constexpr Version newest{9, 0};
-  if (spelling.opcode == Opcode::ld || spelling.opcode == Opcode::st) return false;
-  return is_emulated(spelling.opcode) && isa::first_version(spelling) > newest;
-}
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -19,7 +19,7 @@ namespace topics {
 using enum isa::Opcode;
 inline constexpr Opcode integer[] = {add, sub, mul, mad, mul24, mad24, div,
                                      rem, min, max, abs, neg,   sad};
-inline constexpr Opcode carry[] = {addc, subc, madc};
+inline constexpr Opcode carry[] = {addc, subc, madc, clmad};
 inline constexpr Opcode bits[] = {and_, or_,  xor_,  not_, cnot, shl,  shr,   shf, popc,
                                   clz,  brev, bfind, bfe,  bfi,  bmsk, szext, fns, lop3};
 inline constexpr Opcode bytes[] = {prmt, dp4a, dp2a};
@@ -44,9 +44,9 @@ inline constexpr Opcode atomics[] = {atom, red, red_async};
 inline constexpr Opcode copies[] = {cp_async, cp_async_commit_group, cp_async_wait_group,
                                     cp_async_wait_all, cp_async_mbarrier_arrive};
 inline constexpr Opcode mbarriers[] = {
-    mbarrier_init,        mbarrier_inval,    mbarrier_expect_tx,
-    mbarrier_complete_tx, mbarrier_arrive,   mbarrier_arrive_drop,
-    mbarrier_test_wait,   mbarrier_try_wait, mbarrier_pending_count};
+    mbarrier_init,          mbarrier_inval,       mbarrier_expect_tx, mbarrier_complete_tx,
+    mbarrier_arrive,        mbarrier_arrive_drop, mbarrier_test_wait, mbarrier_try_wait,
+    mbarrier_pending_count, mbarrier_check_layout};
 inline constexpr Opcode bulk[] = {cp_async_bulk, cp_reduce_async_bulk, cp_async_bulk_commit_group,
                                   cp_async_bulk_wait_group, st_bulk};
 inline constexpr Opcode bulk_tensor[] = {cp_async_bulk_tensor, cp_reduce_async_bulk_tensor};
@@ -96,20 +96,25 @@ extern const EmulatedRow warpgroup_rows[std::size(topics::warpgroup)];
 extern const EmulatedRow approximations_rows[std::size(topics::approximations)];
 extern const EmulatedRow launch_control_rows[std::size(topics::launch_control)];
 
-/// Whether it is a form of PTX after 9.0 that the decode functions, which know its opcode, were not
-/// taught: all but those of ld and st, whose words say no more than older ones, and of matrix
-/// products.
-bool is_newer_than_emulated(const isa::Spelling& spelling);
-
 /// What rest_on() says of instructions whose last bits are a table of the hardware's.
 inline constexpr std::string_view approximation_source =
     "within the manual's error bound; the hardware's last bits are unknown";
+/// Of instructions whose results no GPU's were compared with.
+inline constexpr std::string_view manual_source = "the manual's semantics";
+/// Why a form is refused that no manual explains.
+inline constexpr std::string_view semantics_unknown =
+    "semantics unknown: no manual says what it does";
 
 // Names that integers and floating point share (add, mul, min, ...) are in integer_instructions;
 // for floating-point types they go on here.
 void decode_float_arithmetic(Decoder& decoder);
 // add, sub, mul and fma on f32x2, if it is one.
 bool decode_float_pairs(Decoder& decoder);
+// add, sub, mul and fma on e4m3x4 and e5m2x4, if it is one.
+bool decode_small_floats(Decoder& decoder);
+// add, sub, min, max, neg and set on u8x4, s8x4, u16x2 and s16x2, and add.sat.u32, if it is one
+// that integer.cc does not have.
+bool decode_packed_integers(Decoder& decoder);
 // Has the race detector hear of the current instruction, whose ops are those from `first` on.
 void watch(Decoder& decoder, std::size_t first);
 // Gives the current instruction, whose ops are those from `first` on, its step in launches under
@@ -133,6 +138,8 @@ void decode_integer_pack(Decoder& decoder);
 void decode_store_async(Decoder& decoder);
 void decode_reduction_async(Decoder& decoder);
 bool decode_powers_of_two(Decoder& decoder, Rounding round, bool saturate);
+// cvt of pairs with scales, with .pzo, and to and from s2f6x2 and ue5m3x2, if it is one.
+bool decode_scaled_pairs(Decoder& decoder, Rounding round, bool saturate, bool relu);
 // What orders and places an access, and says no more of it where a warp's accesses happen at once
 // and in order, and blocks see each other's memory.
 inline constexpr isa::QualifierSet scopes_and_orders =

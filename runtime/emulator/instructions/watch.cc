@@ -283,7 +283,7 @@ Handler watch_access(const isa::Spelling& spelling, AccessKind kind, bool all, W
   watch.bytes = static_cast<std::uint8_t>(std::max(1, isa::access_bits(spelling) / 8));
   read_order(spelling, kind, watch);
   if (!all && !watch.strong && is_global(spelling)) return nullptr;
-  watch.noncoherent = spelling.has("nc"_q);
+  watch.noncoherent = spelling.has("nc"_q) || spelling.has("proxy::readonly"_q);
   watch.atom_bytes = atom_bytes(spelling, watch.bytes);
   if (kind == AccessKind::Loads) return watched_load;
   watch.writes = true;
@@ -300,8 +300,9 @@ std::uint8_t rows_of(const isa::Spelling& spelling) {
 }
 
 Handler watch_fence(const isa::Spelling& spelling, Watch& watch) {
-  const bool tensor_map = spelling.has("tensormap::generic"_q);
-  if (spelling.opcode == Opcode::fence_proxy && !tensor_map) return nullptr;
+  const bool orders =
+      spelling.has("tensormap::generic"_q) || (spelling.has("alias"_q) && spelling.has("sys"_q));
+  if (spelling.opcode == Opcode::fence_proxy && !orders) return nullptr;
   if (spelling.opcode == Opcode::fence && spelling.has("mbarrier_init"_q)) return nullptr;
   if (spelling.opcode == Opcode::membar && spelling.has("proxy"_q)) return nullptr;
   watch.sequential = spelling.opcode == Opcode::membar || spelling.has("sc"_q);
@@ -321,7 +322,7 @@ Handler watch_instruction(const isa::Spelling& spelling, AccessKind kind, bool a
     case AccessKind::Reduces: return watch_access(spelling, kind, all, watch);
     case AccessKind::LoadsRows:
     case AccessKind::StoresRows:
-      watch.bytes = 16;
+      watch.bytes = spelling.type(1) == Type::s4 ? 8 : 16;
       watch.rows = rows_of(spelling);
       watch.writes = kind == AccessKind::StoresRows;
       return watched_rows;

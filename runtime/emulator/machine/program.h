@@ -109,6 +109,8 @@ struct MatrixOperation {
   std::optional<ScaleSelector> select_a, select_b;
   int selector = 0;
   int addresses = 0;  // ldmatrix and stmatrix: of so many lanes, from the first on, are used
+  /// Of a row in memory: of 16 elements of four bits, or of 16 bytes with what fills it up.
+  std::uint32_t row_bytes() const { return form.a == Type::s4 ? 8 : 16; }
 };
 
 /// A register of a function, which calls that may come back into it save.

@@ -243,7 +243,7 @@ void profile(Decoder& d, std::size_t first) {
       last.load = access == AccessKind::Loads;
       break;
     case ProfiledOp::Kind::Rows:
-      last.bytes = 16;
+      last.bytes = spelling.type(1) == Type::s4 ? 8 : 16;
       last.lanes = spelling.has("x4"_q)   ? ~std::uint32_t{0}
                    : spelling.has("x2"_q) ? 0xFFFFu
                                           : 0xFFu;

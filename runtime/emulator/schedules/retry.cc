@@ -31,7 +31,9 @@ class Rounds {
     const ptx::Instruction* wait = instruction(wait_);
     if (!wait || wait->count == 0) return false;
     path_.assign(1, wait_);
-    Known known{{context_.module.operands[wait->first].text, false}};
+    const ptx::Operand& done = context_.module.operands[wait->first];
+    const bool reports = done.kind == ptx::OperandKind::Pair;
+    Known known{{reports ? context_.module.children(done)[0].text : done.text, false}};
     for (std::uint32_t pc = wait_ + 1; path_.size() <= longest_round;) {
       if (pc == wait_) return leaves_all();
       const ptx::Instruction* here = pc < context_.program.ops.size() ? instruction(pc) : nullptr;
