@@ -344,8 +344,8 @@ tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char
                     });
 }
 
-tartan_error* tartan_work_space(const tartan_function* function, const char* sizes,
-                                const uint32_t* grid, char** out) {
+tartan_error* tartan_work_space(const tartan_function* function, [[maybe_unused]] const char* sizes,
+                                [[maybe_unused]] const uint32_t* grid, char** out) {
   if (out) *out = nullptr;
   return c::guarded("tartan_work_space", {{"function", function}, {"out", out}}, [&]() -> Status {
 #ifdef TARTAN_LLVM
