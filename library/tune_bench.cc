@@ -15,6 +15,7 @@
 #include "library/rest.h"
 #include "runtime/device_access.h"
 #include "tartan/isa/feature.h"
+#include "tartan/kernels/gemm_schedule.h"
 
 namespace tartan::TARTAN_ABI::detail {
 
@@ -231,17 +232,13 @@ Status DeviceBench::reserve_parts(const std::vector<Gemm>& candidates) {
 
 Result<DeviceBench::Entry> DeviceBench::loaded(const Gemm& options, double deadline) {
   Entry out;
-  const Dim3 grid{options.grid_x(options.m, options.n, gpu_.multiprocessors),
-                  static_cast<std::uint32_t>(options.splits)};
-  auto first = step(kernels::gemm(options), grid, options, false, deadline);
+  const auto launch = kernels::GemmLaunch::of(options, options.m, options.n, gpu_.multiprocessors);
+  auto first = step(kernels::gemm(options), launch.grid, options, false, deadline);
   if (!first) return first.diags();
   out.steps.push_back(std::move(*first));
-  if (options.splits == 1 && options.stream_blocks == 0) return out;
-  const std::int64_t elements = std::int64_t{options.m} * options.n;
-  const Dim3 sums{options.stream_blocks ? options.blocks(options.m, options.n)
-                                        : static_cast<std::uint32_t>((elements + 255) / 256)};
+  if (launch.sum.count() == 0) return out;
   // Short to assemble, and without it the first one is of no use.
-  auto second = step(kernels::gemm_sum(options), sums, options, true, always);
+  auto second = step(kernels::gemm_sum(options), launch.sum, options, true, always);
   if (!second) return second.diags();
   out.steps.push_back(std::move(*second));
   return out;

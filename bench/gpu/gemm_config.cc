@@ -8,6 +8,7 @@
 
 #include "bench/gpu/words.h"
 #include "kernels/common/options.h"
+#include "tartan/kernels/gemm_schedule.h"
 
 namespace gpu {
 
@@ -210,9 +211,7 @@ Dim3 grid_of(const Config& config, const Product& product, int multiprocessors) 
 }
 
 unsigned sum_blocks_of(const Config& config, const Product& product) {
-  if (config.gemm.stream_blocks) return config.gemm.blocks(product.m, product.n);
-  if (config.gemm.splits == 1) return 0;
-  return static_cast<unsigned>((std::int64_t{product.m} * product.n + 255) / 256);
+  return kernels::GemmLaunch::of(config.gemm, product.m, product.n, 1).sum.x;
 }
 
 namespace {

@@ -98,6 +98,12 @@ bool is_one_way(Builder& k, const Gemm& options) {
   return out;
 }
 
+Dim3 sum_grid(const Gemm& options, int m, int n) {
+  constexpr std::int64_t block = 256;  // threads of gemm_sum()
+  if (options.stream_blocks) return {options.blocks(m, n)};
+  return {static_cast<std::uint32_t>((std::int64_t{m} * n + block - 1) / block)};
+}
+
 }  // namespace detail
 
 Gemm flat(const GemmProblem& problem, const GemmSchedule& schedule) {
@@ -157,10 +163,7 @@ GemmLaunch GemmLaunch::of(const Gemm& options, int m, int n, int multiprocessors
       .grid = {options.grid_x(m, n, multiprocessors), static_cast<std::uint32_t>(options.splits)}};
   if (!by_parts(options)) return out;
   out.workspace = options.workspace_elements(m, n);
-  constexpr std::int64_t block = 256;  // of gemm_sum()
-  out.sum = {options.stream_blocks
-                 ? options.blocks(m, n)
-                 : static_cast<std::uint32_t>((std::int64_t{m} * n + block - 1) / block)};
+  out.sum = detail::sum_grid(options, m, n);
   return out;
 }
 

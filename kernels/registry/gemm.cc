@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: gemm, its split-K and stream-K reduction, and products with a sparse A.
-#include "tartan/kernels/gemm.h"
-
+#include "kernels/gemm/gemm_schedule.h"
 #include "kernels/registry/families.h"
 #include "kernels/registry/given.h"
 #include "kernels/registry/work_space.h"
@@ -11,25 +10,24 @@ namespace tartan::TARTAN_ABI::builtins {
 namespace {
 
 using kernels::Gemm;
+using kernels::GemmLaunch;
 
 std::optional<Dim3> grid_of(const Gemm& gemm, int multiprocessors) {
   if (gemm.batched) return std::nullopt;
-  return Dim3{gemm.grid_x(gemm.m, gemm.n, multiprocessors),
-              static_cast<std::uint32_t>(gemm.splits)};
+  return GemmLaunch::of(gemm, gemm.m, gemm.n, multiprocessors).grid;
 }
 
 LaunchGrid launch_grid(const Gemm& gemm, const LaunchSizes& sizes) {
   const int m = size_of(sizes, "m", gemm.m), n = size_of(sizes, "n", gemm.n);
-  LaunchGrid out{gemm.grid_x(m, n, sizes.multiprocessors), static_cast<std::uint32_t>(gemm.splits)};
+  const Dim3 grid = GemmLaunch::of(gemm, m, n, sizes.multiprocessors).grid;
+  LaunchGrid out{grid.x, grid.y};
   if (gemm.batched) out.z.reset();
   return out;
 }
 
-// A block for each tile of stream-K, else a thread for each element.
 LaunchGrid sum_grid(const Gemm& gemm, const LaunchSizes& sizes) {
   const int m = size_of(sizes, "m", gemm.m), n = size_of(sizes, "n", gemm.n);
-  if (gemm.stream_blocks) return {gemm.blocks(m, n)};
-  return {static_cast<std::uint32_t>((std::int64_t{m} * n + 255) / 256)};
+  return {kernels::detail::sum_grid(gemm, m, n).x};
 }
 
 // Options that are no member of Gemm.
