@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -243,12 +244,14 @@ Status launch_compiled(tartan_function& function, const tartan_launch_options& o
   if (!grid) return grid.diags();
   if (grid->count() == 0) return Done{};  // an empty product
   check_work_space(kernel, sizes, *grid, arguments, diags);
+  diags.append(of.diags);
   if (!diags.ok()) return diags;
   return launch(function.kernel, kernel.compiled, *grid, arguments, stream,
                 options.programmatic != 0);
 }
 
-// The members of a JSON object, sizes by name. Those that are missing are reported.
+// Of sizes by name, a JSON object. Names that are no parameters are reported, and sizes that are
+// missing.
 Result<Json> work_space(const tartan_function& function, const char* text,
                         const uint32_t (&given)[3]) {
   const Json named = Json::parse(text && *text ? text : "{}", nullptr, false);
@@ -258,9 +261,17 @@ Result<Json> work_space(const tartan_function& function, const char* text,
             "{\"batch\": 4}"};
   const tartan_kernel::State& kernel = *function.compiled;
   Diags diags;
+  for (const auto& [name, value] : named.items())
+    if (std::ranges::find(kernel.compiled.params, name, &CompiledParam::name) ==
+        kernel.compiled.params.end())
+      diags.report("usage"_rule, {},
+                   fmt::format("tartan_work_space: {}: kernel {} has no such parameter", name,
+                               kernel.compiled.name));
   const auto of = [&](std::string_view param) -> std::int64_t {
     const auto at = named.find(std::string(param));
-    if (at != named.end() && at->is_number_unsigned()) return at->get<std::int64_t>();
+    constexpr std::uint64_t most = std::numeric_limits<std::int32_t>::max();
+    if (at != named.end() && at->is_number_unsigned() && at->get<std::uint64_t>() <= most)
+      return at->get<std::int64_t>();
     if (std::ranges::none_of(diags, [&](const Diag& each) {
           return each.message.find(fmt::format(" {}:", param)) != std::string::npos;
         }))

@@ -9,9 +9,12 @@ import math
 import os
 import pathlib
 import struct
+import sys
 import tempfile
 import threading
+import types
 import unittest
+import unittest.mock
 
 import tartan
 
@@ -200,6 +203,10 @@ class Host(unittest.TestCase):
         self.assertGreaterEqual(blocks, self.device.multiprocessors)
         with self.assertRaisesRegex(tartan.Error, "batch: expected a size of kernel decode, found none"):
             decode.work_space(kv_heads=3)
+        with self.assertRaisesRegex(tartan.Error, "bach: kernel decode has no such parameter"):
+            decode.work_space(batch=5, bach=5, kv_heads=3)
+        with self.assertRaisesRegex(tartan.Error, "batch: expected a size of kernel decode, found 2147483648"):
+            decode.work_space(batch=2**31, kv_heads=3)
         q, o = (self.device.empty((5 * 8, 3 * 64), "bf16") for _ in range(2))
         k, v = (self.device.empty((15, 64, 64), "bf16") for _ in range(2))
         table, lengths = self.device.empty((5, 1), "s32"), self.device.empty((5,), "s32")
@@ -207,6 +214,8 @@ class Host(unittest.TestCase):
         with self.assertRaisesRegex(tartan.Error, "P of kernel decode: expected at least 24576 bytes, the work "
                                     "space of this launch, found 24572"):
             decode(5, 3, 1, 0.125, q, k, v, table, lengths, o, *small, grid=(6,))
+        with self.assertRaisesRegex(tartan.Error, "batch of kernel decode: expected a size of at least 0, found -1"):
+            decode(-1, 3, 1, 0.125, q, k, v, table, lengths, o, *small, grid=(6,))
         scale = self.device.load_ptx(SCALE, "scale")
         with self.assertRaisesRegex(tartan.Error, "only compiled kernels know it"):
             scale.work_space()
@@ -378,6 +387,11 @@ class Misuse(unittest.TestCase):
             gemm(-1, 8, 16, self.a, self.b, self.c)
         gemm(0, 8, 16, self.a, self.b, self.c)  # nothing to compute
 
+    def test_launches_may_be_programmatic(self):
+        gemm = self.device.load(tartan.compile("gemm", "sm_80", m=0, n=0, k=0, c="f16"))
+        with self.assertRaisesRegex(tartan.Error, "programmatic .* unsupported on sm_80"):
+            gemm(16, 8, 16, self.a, self.b, self.c, programmatic=True)
+
 
 class Tensor:
     """A tensor on a GPU, as PyTorch has them: memory of a buffer, with strides or another type."""
@@ -396,6 +410,25 @@ class Tensor:
         return _dlpack.capsule_of(self.buffer.address, self.shape, self.dtype, (2, self.gpu), self)
 
 
+class TorchTensor(Tensor):
+    """The same with the attributes of PyTorch's, which has a capsule too."""
+
+    is_cuda, requires_grad, layout, contiguous = True, False, "strided", True
+    is_neg = lambda self: False
+    is_contiguous = lambda self: self.contiguous
+    get_device = lambda self: self.gpu
+    numel = lambda self: math.prod(self.shape)
+    element_size = lambda self: {"bf16": 2, "f32": 4}[self.dtype]
+    data_ptr = lambda self: self.buffer.address
+
+
+def torch_double(current):
+    """As much of the module torch as the package asks for; its current stream is `current`."""
+    of_gpu = lambda gpu: types.SimpleNamespace(cuda_stream=current)
+    return types.SimpleNamespace(Tensor=TorchTensor, strided="strided", bfloat16="bf16", float32="f32",
+                                 cuda=types.SimpleNamespace(current_stream=of_gpu))
+
+
 @unittest.skipUnless("TARTAN_CUDA_DRIVER" in os.environ, "no double of the driver")
 class Gpu(unittest.TestCase):
     """On the driver's double, whose launches do nothing."""
@@ -412,6 +445,25 @@ class Gpu(unittest.TestCase):
         self.gemm(a, b, c, stream=0x1234560)
         self.gemm(a, b, c)
         self.assertEqual(a.streams, [0x1234560, 1])  # 1: the default stream, in DLPack's words
+
+    def test_torch_tensors_need_no_capsule(self):
+        make = lambda shape, dtype: TorchTensor(self.memory, shape, dtype)
+        a, b, c = make((16, 16), "bf16"), make((8, 16), "bf16"), make((16, 8), "f32")
+        modules = unittest.mock.patch.dict(sys.modules, {"torch": torch_double(7)})
+        with modules, unittest.mock.patch.dict("tartan._dlpack._torch_names", clear=True):
+            self.gemm(a, b, c, stream=7)
+            self.assertEqual(a.streams, [])
+            self.gemm(a, b, c, stream=9)  # another stream than the current one: ordered by the capsule
+            self.assertEqual(a.streams, [9])
+            with self.assertRaisesRegex(tartan.Error, r"C \(parameter 2\).*too small"):
+                self.gemm(a, b, make((16, 7), "f32"), stream=7)
+            with self.assertRaisesRegex(tartan.Error, r"C \(parameter 2\).*found elements of bf16"):
+                self.gemm(a, b, make((16, 8), "bf16"), stream=7)
+            for name, value in (("contiguous", False), ("requires_grad", True), ("layout", "sparse")):
+                odd = make((8, 16), "bf16")
+                setattr(odd, name, value)
+                self.gemm(a, odd, c, stream=7)
+                self.assertEqual(odd.streams, [7], name)
 
     def test_what_does_not_fit_is_refused(self):
         a, b = Tensor(self.memory, (16, 16), "bf16"), Tensor(self.memory, (8, 16), "bf16")
