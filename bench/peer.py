@@ -225,7 +225,7 @@ def read_words(description, axes):
             parser.add_argument(word, type=kind, nargs="+" if several else None, default=values,
                                 help=" ".join(map(str, values)) if several else str(values))
     parser.add_argument("--config", action="append", metavar="NAME=VALUE,...",
-                        help='options of tartan.compile() beside the problem\'s; default: "tuned", none')
+                        help='options of tartan.compile() in addition to the problem\'s; default: "tuned", none')
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all figures; bench_plot draws them")
     words = parser.parse_args()

@@ -224,8 +224,8 @@ typedef struct tartan_launch_options {
   uint32_t cooperative;    /**< 1: all blocks run at the same time; only for PTX text */
   void* stream;            /**< a CUstream of the device's context; NULL: the default stream */
   /**
-   * 1: a programmatic dependent launch, from sm_90 on: the kernel may start beside the end of the
-   * launch in front of it in its stream. Built-in products wait for that one by themselves.
+   * 1: a programmatic dependent launch, from sm_90 on: the kernel may start before the previous
+   * launch in its stream ends. Built-in products wait for that one by themselves.
    */
   uint32_t programmatic;
 } tartan_launch_options;

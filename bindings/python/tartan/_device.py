@@ -391,8 +391,8 @@ class Function:
         text declares a parameter without a type (.b32), 3 is an integer and 3.0 a floating-point
         number. `stream`: a CUstream as a number, such as
         torch.cuda.current_stream().cuda_stream; 0: the default one. `programmatic`, from sm_90 on:
-        a programmatic dependent launch, which may start beside the end of the launch in front of it
-        in its stream, for whose results built-in products wait by themselves.
+        a programmatic dependent launch, which may start before the previous launch in its stream
+        ends, and built-in products wait for the results of that one by themselves.
 
         On a GPU the call does not wait: the tensors must live until the kernel has ended, as they
         do where PyTorch frees them in the order of the same stream. On the emulator the kernel has
