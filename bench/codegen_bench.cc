@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "compiler/codegen/code.h"
 #include "compiler/codegen/function_builder.h"
 #include "tartan/isa/instruction.h"
 
@@ -16,7 +17,7 @@ namespace {
 isa::Form form(const char* spelling) { return isa::parse_form(spelling).form; }
 
 std::string text(FunctionBuilder& f) {
-  Result<std::string> ptx = f.emit();
+  Result<std::string> ptx = Code(f.finish()).emit();
   if (!ptx) {
     std::fputs(ptx.diags().text().c_str(), stderr);
     std::exit(1);

@@ -42,7 +42,7 @@ class Dependents {
     if (seen_.insert(&value).second) work_.push_back(&value);
   }
 
-  // A load, with or without a guard: see FunctionBuilder::load_if().
+  // A load, with or without a guard: see LlvmBuilder::load_if().
   static bool is_load(llvm::StringRef text) {
     if (text.starts_with("@")) text = text.drop_until([](char c) { return c == ' '; }).ltrim();
     return text.starts_with("ld.") && text.find(';') + 1 == text.size();

@@ -20,7 +20,7 @@
 
 #include "compiler/codegen/absent_results.h"
 #include "compiler/codegen/accumulators.h"
-#include "compiler/codegen/impl.h"
+#include "compiler/codegen/llvm_builder.h"
 #include "compiler/codegen/narrow_stores.h"
 #include "compiler/codegen/target_machine.h"
 #include "compiler/codegen/value_scopes.h"
@@ -135,15 +135,15 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-std::string FunctionBuilder::Impl::layout_comment() const {
+std::string LlvmBuilder::layout_comment() const {
   return shared_layout.empty() ? std::string()
-                               : detail::text(dynamic_shared->getName().str(), shared_layout);
+                               : detail::text(dynamic_memory->getName().str(), shared_layout);
 }
 
 // Ends the function, once.
-Status FunctionBuilder::Impl::finish() {
+Status LlvmBuilder::finish() {
   assert(module && "emit() was already called");
-  if (std::exchange(finished, true)) return Done{};
+  if (std::exchange(ended, true)) return Done{};
   build.CreateRetVoid();
   for (const Mark& each : marks) llvm::BranchInst::Create(each.next, each.open);
   settle_params();
@@ -153,42 +153,41 @@ Status FunctionBuilder::Impl::finish() {
   return Done{};
 }
 
-Result<std::string> FunctionBuilder::ir() {
-  if (const Status sound = impl_->finish(); !sound) return sound.diags();
-  std::string text = impl_->layout_comment();
+Result<std::string> LlvmBuilder::ir() {
+  if (const Status sound = finish(); !sound) return sound.diags();
+  std::string text = layout_comment();
   llvm::raw_string_ostream out(text);
-  impl_->module->print(out, nullptr);
+  module->print(out, nullptr);
   return text;
 }
 
-Result<std::string> FunctionBuilder::emit() {
-  Impl& m = *impl_;
-  if (const Status sound = m.finish(); !sound) return sound.diags();
-  if (Diags needed = settle_absent_results(*m.function, m.absent); !needed.ok()) return needed;
-  const std::string layout = m.layout_comment();
+Result<std::string> LlvmBuilder::emit() {
+  if (const Status sound = finish(); !sound) return sound.diags();
+  if (Diags needed = settle_absent_results(*function, absences); !needed.ok()) return needed;
+  const std::string layout = layout_comment();
   Diags diags;
-  m.context->setDiagnosticHandler(std::make_unique<Collector>(diags), false);
+  context->setDiagnosticHandler(std::make_unique<Collector>(diags), false);
   llvm::SmallVector<char, 0> text;
   std::string declaration;
   try {
     guard_fatal_errors([&] {
       llvm::raw_svector_ostream out(text);
-      run_passes(*m.module, target_machine(m.target), out, declaration);
+      run_passes(*module, target_machine(target), out, declaration);
     });
   } catch (const FatalError& error) {
     diags.report("codegen"_rule, {},
-                 "LLVM failed on kernel " + m.name + ": " + one_line(error.what()));
-    abandon_target_machine(m.target);
-    (void)m.debug.release();
-    (void)m.module.release();
-    (void)m.context.release();
+                 "LLVM failed on kernel " + name + ": " + one_line(error.what()));
+    abandon_target_machine(target);
+    (void)debug.release();
+    (void)module.release();
+    (void)context.release();
     return diags;
   }
-  m.context->setDiagnosticHandler(std::make_unique<llvm::DiagnosticHandler>(), false);
-  m.module.reset();
+  context->setDiagnosticHandler(std::make_unique<llvm::DiagnosticHandler>(), false);
+  module.reset();
   if (!diags.ok()) return diags;
 
-  return layout + restated(finished({text.data(), text.size()}, declaration), m.target);
+  return layout + restated(finished({text.data(), text.size()}, declaration), target);
 }
 
 }  // namespace tartan::TARTAN_ABI::codegen

@@ -1,233 +1,241 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of a kernel: module, function, parameters, C++ places.
+// The frame of a kernel and its control flow, as they are recorded; recorded_operations.cc has the
+// rest.
 #include "compiler/codegen/function_builder.h"
-
-#include <llvm/BinaryFormat/Dwarf.h>
-#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-#include "compiler/codegen/impl.h"
-#include "compiler/codegen/target_machine.h"
+#include "compiler/codegen/shared_layout.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 
-bool is_identifier(std::string_view text) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const auto follow = [&](char c) {
-    return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '$';
-  };
-  if (text.empty() || !std::all_of(text.begin() + 1, text.end(), follow)) return false;
-  return letter(text[0]) || ((text[0] == '_' || text[0] == '$') && text.size() > 1);
-}
-
-FunctionBuilder::Impl::Impl(std::string name, Target target, LaunchBounds bounds,
-                            std::vector<Param> params)
-    : name(std::move(name)),
-      target(target),
-      params(std::move(params)),
-      context(std::make_unique<llvm::LLVMContext>()),
-      build(*context) {
-  assert(is_identifier(this->name));
-  module = std::make_unique<llvm::Module>(this->name, *context);
-  module->setTargetTriple(target_triple());
-  module->setDataLayout(data_layout());
-
-  std::vector<llvm::Type*> types;
-  for (const Param& param : this->params) {
-    assert(is_identifier(param.name));
-    types.push_back(param.type == Type::none ? pointer_type(param.space) : type(param.type));
-  }
-  function = llvm::Function::Create(llvm::FunctionType::get(build.getVoidTy(), types, false),
-                                    llvm::Function::ExternalLinkage, this->name, *module);
-  function->setCallingConv(llvm::CallingConv::PTX_Kernel);
-  function->addFnAttr(llvm::Attribute::Convergent);
-  function->addFnAttr(llvm::Attribute::NoUnwind);
-  if (bounds.block[0]) {
-    const std::string block = std::to_string(bounds.block[0]) + "," +
-                              std::to_string(bounds.block[1]) + "," +
-                              std::to_string(bounds.block[2]);
-    function->addFnAttr("nvvm.reqntid", block);
-  }
-  if (bounds.min_blocks) function->addFnAttr("nvvm.minctasm", std::to_string(bounds.min_blocks));
-  if (bounds.max_registers)
-    function->addFnAttr("nvvm.maxnreg", std::to_string(bounds.max_registers));
-  if (bounds.cluster > 1)
-    function->addFnAttr("nvvm.cluster_dim", std::to_string(bounds.cluster) + ",1,1");
-  build.SetInsertPoint(block("entry"));
-}
-
 FunctionBuilder::FunctionBuilder(std::string name, Target target, LaunchBounds bounds,
                                  std::vector<Param> params)
-    : impl_(std::make_unique<Impl>(std::move(name), target, bounds, std::move(params))) {}
+    : function_{.name = std::move(name),
+                .target = target,
+                .bounds = bounds,
+                .params = std::move(params),
+                .regions = {Region{}},
+                .places = {std::source_location{}}},
+      open_{0} {}
 
-FunctionBuilder::~FunctionBuilder() = default;
-FunctionBuilder::FunctionBuilder(FunctionBuilder&&) noexcept = default;
+const Target& FunctionBuilder::target() const { return function_.target; }
 
-const Target& FunctionBuilder::target() const { return impl_->target; }
-
-Value FunctionBuilder::param(int index) {
-  const Param& param = impl_->params.at(static_cast<std::size_t>(index));
-  assert(param.type != Type::none && "this parameter is a pointer");
-  return impl_->value(impl_->function->getArg(static_cast<unsigned>(index)), param.type);
+void FunctionBuilder::at(const std::source_location& place) {
+  if (place.line() == 0) return;
+  const std::source_location& now = function_.places[place_];
+  if (now.line() == place.line() && now.column() == place.column() &&
+      now.file_name() == place.file_name())
+    return;
+  place_ = static_cast<std::uint32_t>(function_.places.size());
+  function_.places.push_back(place);
 }
 
-Pointer FunctionBuilder::pointer_param(int index) {
-  const Param& param = impl_->params.at(static_cast<std::size_t>(index));
-  assert(param.type == Type::none && "this parameter is a scalar");
-  return impl_->pointer(impl_->function->getArg(static_cast<unsigned>(index)), param.space);
+// ---- Operations.
+
+Operation* FunctionBuilder::record(OperationKind kind, Type type,
+                                   std::initializer_list<Operand> operands,
+                                   std::initializer_list<std::int64_t> numbers) {
+  assert(!open_.empty() && "the function is finished");
+  if (muted_ && row_of(kind).effect == Effect::acts) return nullptr;
+  const auto end = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
+  Function& f = function_;
+  f.regions[open_.back()].operations.push_back(end(f.operations));
+  Operation& out = f.operations.emplace_back(Operation{.kind = kind,
+                                                       .type = type,
+                                                       .place = place_,
+                                                       .operands = {end(f.operands), end(operands)},
+                                                       .results = {end(f.results), 0},
+                                                       .numbers = {end(f.numbers), end(numbers)},
+                                                       .texts = {end(f.texts), 0},
+                                                       .regions = {}});
+  for ([[maybe_unused]] const Operand& each : operands)
+    assert(each.id < f.values && "the value belongs to another kernel");
+  f.operands.insert(f.operands.end(), operands);
+  f.numbers.insert(f.numbers.end(), numbers);
+  return &out;
 }
 
-Value FunctionBuilder::add_param(Type type) {
-  auto& params = impl_->late_params;
-  params.push_back(std::make_unique<llvm::Argument>(impl_->type(type)));
-  return impl_->value(params.back().get(), type);
-}
-
-Pointer FunctionBuilder::add_pointer_param(StateSpace space) {
-  auto& params = impl_->late_params;
-  params.push_back(std::make_unique<llvm::Argument>(impl_->pointer_type(space)));
-  return impl_->pointer(params.back().get(), space);
-}
-
-// A function's type is fixed when it is created: the body moves to a new function.
-void FunctionBuilder::Impl::settle_params() {
-  if (late_params.empty()) return;
-  std::vector<llvm::Type*> types;
-  for (llvm::Argument& each : function->args()) types.push_back(each.getType());
-  const unsigned first = static_cast<unsigned>(types.size());
-  for (const auto& each : late_params) types.push_back(each->getType());
-  llvm::Function* const old = function;
-  function = llvm::Function::Create(llvm::FunctionType::get(build.getVoidTy(), types, false),
-                                    old->getLinkage(), "", *module);
-  function->takeName(old);
-  function->setCallingConv(old->getCallingConv());
-  function->setAttributes(old->getAttributes());
-  function->setSubprogram(old->getSubprogram());
-  old->setSubprogram(nullptr);
-  function->splice(function->begin(), old);
-  for (unsigned i = 0; i < first; ++i) old->getArg(i)->replaceAllUsesWith(function->getArg(i));
-  for (unsigned i = 0; i < late_params.size(); ++i) {
-    llvm::Argument* const settled = function->getArg(first + i);
-    late_params[i]->replaceAllUsesWith(settled);
-    if (std::find(tensor_maps.begin(), tensor_maps.end(), late_params[i].get()) ==
-        tensor_maps.end())
-      continue;
-    settled->addAttr(
-        llvm::Attribute::getWithByValType(*context, llvm::ArrayType::get(build.getInt8Ty(), 128)));
-    settled->addAttr(llvm::Attribute::getWithAlignment(*context, llvm::Align(64)));
-    settled->addAttr(llvm::Attribute::get(*context, "nvvm.grid_constant"));
+void FunctionBuilder::take(Operation& operation, std::span<const Value> more) {
+  for (const Value& each : more) {
+    assert(each.valid() && each.id < function_.values && "the value belongs to another kernel");
+    function_.operands.emplace_back(each);
   }
-  late_params.clear();
-  old->eraseFromParent();
+  operation.operands.count += static_cast<std::uint32_t>(more.size());
 }
 
-// ---- Handles.
-
-llvm::Value* FunctionBuilder::Impl::get(Value value) const {
-  assert(value.valid() && static_cast<std::size_t>(value.id) < values.size() &&
-         "the value belongs to another kernel, or is empty");
-  return values[static_cast<std::size_t>(value.id)];
+void FunctionBuilder::note(Operation& operation, std::string_view text) {
+  function_.texts.emplace_back(text);
+  ++operation.texts.count;
 }
 
-llvm::Value* FunctionBuilder::Impl::get(Pointer pointer) const {
-  assert(pointer.id >= 0 && static_cast<std::size_t>(pointer.id) < pointers.size() &&
-         "the pointer belongs to another kernel, or is empty");
-  return pointers[static_cast<std::size_t>(pointer.id)];
+Operand FunctionBuilder::make(Operation& operation, Operand result) {
+  result.id = function_.values++;
+  const auto operands = Function::part(function_.operands, operation.operands);
+  constants_.push_back(row_of(operation.kind).folds &&
+                       std::ranges::all_of(operands, [&](const Operand& each) {
+                         return each.id < 0 || constants_[static_cast<std::size_t>(each.id)];
+                       }));
+  function_.results.push_back(result);
+  ++operation.results.count;
+  return result;
 }
 
-Value FunctionBuilder::Impl::value(llvm::Value* of, Type type) {
-  values.push_back(of);
-  return {static_cast<int>(values.size()) - 1, type};
+Value FunctionBuilder::make(Operation& operation, Type type) {
+  return {make(operation, Operand(Value{.type = type})).id, type};
 }
 
-Pointer FunctionBuilder::Impl::pointer(llvm::Value* of, StateSpace space) {
-  pointers.push_back(of);
-  return {static_cast<int>(pointers.size()) - 1, space};
+Pointer FunctionBuilder::make(Operation& operation, StateSpace space) {
+  return {make(operation, Operand(Pointer{.space = space})).id, space};
 }
 
-llvm::Type* FunctionBuilder::Impl::type(Type of) {
-  switch (of) {
-    case Type::f16: return build.getHalfTy();
-    case Type::bf16: return build.getBFloatTy();
-    case Type::f32: return build.getFloatTy();
-    case Type::f64: return build.getDoubleTy();
-    default:
-      assert(bits(of) == 1 || bits(of) % 8 == 0);
-      return build.getIntNTy(static_cast<unsigned>(bits(of)));
-  }
-}
-
-llvm::PointerType* FunctionBuilder::Impl::pointer_type(StateSpace space) {
-  return build.getPtrTy(address_space(space));
-}
-
-llvm::BasicBlock* FunctionBuilder::Impl::block(const char* name) {
-  return llvm::BasicBlock::Create(*context, name, function);
-}
-
-llvm::AllocaInst* FunctionBuilder::Impl::entry_alloca(llvm::Type* type) {
-  llvm::BasicBlock& entry = function->getEntryBlock();
-  llvm::IRBuilder<> at(&entry, last_alloca ? std::next(last_alloca->getIterator())
-                                           : entry.getFirstNonPHIOrDbgOrAlloca());
-  return last_alloca = at.CreateAlloca(type);
-}
-
-// ---- Calls.
-
-llvm::CallInst* FunctionBuilder::Impl::call(llvm::Intrinsic::ID id,
-                                            llvm::ArrayRef<llvm::Value*> arguments,
-                                            llvm::ArrayRef<llvm::Type*> overloads) {
-  return build.CreateIntrinsic(id, overloads, arguments);
-}
-
-void FunctionBuilder::Impl::make_collective(llvm::CallInst* call) {
-  call->addFnAttr(llvm::Attribute::Convergent);
-  call->addFnAttr(llvm::Attribute::NoUnwind);
-}
-
-llvm::CallInst* FunctionBuilder::Impl::collective(llvm::Intrinsic::ID id,
-                                                  llvm::ArrayRef<llvm::Value*> arguments,
-                                                  llvm::ArrayRef<llvm::Type*> overloads) {
-  llvm::CallInst* out = call(id, arguments, overloads);
-  make_collective(out);
+std::vector<Value> FunctionBuilder::make(Operation& operation, Type type, int count) {
+  std::vector<Value> out;
+  for (int i = 0; i < count; ++i) out.push_back(make(operation, type));
   return out;
 }
 
-// ---- C++ places.
-
-llvm::DIFile* FunctionBuilder::Impl::file(const char* name) { return debug->createFile(name, ""); }
-
-// Line directives only: the emission kind that gives .loc and .file without debug sections.
-void FunctionBuilder::Impl::start_debug_info(const std::source_location& place) {
-  module->addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
-  debug = std::make_unique<llvm::DIBuilder>(*module);
-  llvm::DIFile* const where = file(place.file_name());
-  llvm::DICompileUnit* const unit =
-      debug->createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C_plus_plus), where,
-                               "tartan", true, "", 0, "", llvm::DICompileUnit::DebugDirectivesOnly);
-  llvm::DISubroutineType* const type = debug->createSubroutineType(debug->getOrCreateTypeArray({}));
-  subprogram = debug->createFunction(
-      unit, name, name, where, place.line(), type, place.line(), llvm::DINode::FlagZero,
-      llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
-  function->setSubprogram(subprogram);
+Value FunctionBuilder::value(OperationKind kind, Type type, std::initializer_list<Operand> operands,
+                             std::initializer_list<std::int64_t> numbers) {
+  return make(*record(kind, type, operands, numbers), type);
 }
 
-void FunctionBuilder::at(const std::source_location& place) {
-  Impl& m = *impl_;
-  if (place.line() == 0) return;
-  if (!m.debug) m.start_debug_info(place);
-  // Places of a file mostly follow each other, and share its name.
-  if (place.file_name() != m.file_name) {
-    m.file_name = place.file_name();
-    llvm::DILexicalBlockFile*& scope = m.scopes[m.file_name];
-    if (!scope) scope = m.debug->createLexicalBlockFile(m.subprogram, m.file(m.file_name));
-    m.scope = scope;
-  }
-  m.build.SetCurrentDebugLocation(
-      llvm::DILocation::get(*m.context, place.line(), place.column(), m.scope));
+Pointer FunctionBuilder::pointer(OperationKind kind, StateSpace space,
+                                 std::initializer_list<Operand> operands,
+                                 std::initializer_list<std::int64_t> numbers) {
+  return make(*record(kind, Type::none, operands, numbers), space);
 }
+
+bool FunctionBuilder::is_constant(Value value) const {
+  return value.valid() && constants_.at(static_cast<std::size_t>(value.id));
+}
+
+// ---- The frame.
+
+Value FunctionBuilder::param(int index) {
+  const Param& param = function_.params.at(static_cast<std::size_t>(index));
+  assert(param.type != Type::none && "this parameter is a pointer");
+  return value(OperationKind::param, param.type, {}, {index});
+}
+
+Pointer FunctionBuilder::pointer_param(int index) {
+  const Param& param = function_.params.at(static_cast<std::size_t>(index));
+  assert(param.type == Type::none && "this parameter is a scalar");
+  return pointer(OperationKind::pointer_param, param.space, {}, {index});
+}
+
+Value FunctionBuilder::add_param(Type type) { return value(OperationKind::add_param, type); }
+
+Pointer FunctionBuilder::add_pointer_param(StateSpace space) {
+  return pointer(OperationKind::add_pointer_param, space);
+}
+
+Pointer FunctionBuilder::add_tensor_map() {
+  return pointer(OperationKind::add_tensor_map, StateSpace::none);
+}
+
+Pointer FunctionBuilder::shared(const std::string& name, std::int64_t bytes, int align) {
+  Operation& variable = *record(OperationKind::shared, Type::none, {}, {bytes, align});
+  note(variable, name);
+  return make(variable, StateSpace::shared);
+}
+
+Pointer FunctionBuilder::dynamic_shared(int align) {
+  return pointer(OperationKind::dynamic_shared, StateSpace::shared, {}, {align});
+}
+
+std::int64_t FunctionBuilder::make_shared_dynamic() {
+  SharedLayout layout;
+  for (const Operation& each : function_.operations)
+    if (each.kind == OperationKind::shared) {
+      const auto numbers = Function::part(function_.numbers, each.numbers);
+      layout.place(numbers[0], numbers[1]);
+    }
+  record(OperationKind::make_shared_dynamic, Type::none);
+  return layout.bytes();
+}
+
+// ---- Control flow.
+
+std::uint32_t FunctionBuilder::add_regions(Operation& operation, std::uint32_t count) {
+  const auto first = static_cast<std::uint32_t>(function_.regions.size());
+  operation.regions = {first, count};
+  function_.regions.resize(first + count);
+  return first;
+}
+
+void FunctionBuilder::describe(std::uint32_t region, const Body& body) {
+  open_.push_back(region);
+  body();
+  open_.pop_back();
+  function_.regions[region].end = place_;
+}
+
+Variable FunctionBuilder::variable(Value initial) {
+  const Value out = value(OperationKind::variable, initial.type, {initial});
+  return {out.id, out.type};
+}
+
+Value FunctionBuilder::get(Variable variable) {
+  return value(OperationKind::get, variable.type, {variable});
+}
+
+void FunctionBuilder::set(Variable variable, Value value) {
+  assert(bits(variable.type) == bits(value.type));
+  record(OperationKind::set, variable.type, {variable, value});
+}
+
+void FunctionBuilder::if_then(Value condition, const Body& then) {
+  describe(add_regions(*record(OperationKind::if_then, Type::none, {condition}), 1), then);
+}
+
+void FunctionBuilder::if_else(Value condition, const Body& then, const Body& otherwise) {
+  const std::uint32_t first =
+      add_regions(*record(OperationKind::if_else, Type::none, {condition}), 2);
+  describe(first, then);
+  describe(first + 1, otherwise);
+}
+
+void FunctionBuilder::while_loop(const std::function<Value()>& condition, const Body& body) {
+  const std::uint32_t first = add_regions(*record(OperationKind::while_loop, Type::none), 2);
+  describe(first, [&] {
+    const Value goes_on = condition();
+    function_.regions[first].result = goes_on;
+  });
+  describe(first + 1, body);
+}
+
+void FunctionBuilder::for_range(Value begin, Value end, Value step,
+                                const std::function<void(Value i)>& body) {
+  const std::uint32_t region =
+      add_regions(*record(OperationKind::for_range, begin.type, {begin, end, step}), 1);
+  const Value index{function_.values++, begin.type};
+  constants_.push_back(false);
+  function_.regions[region].arguments = {index};
+  describe(region, [&] { body(index); });
+}
+
+int FunctionBuilder::mark() {
+  record(OperationKind::mark, Type::none);
+  return marks_++;
+}
+
+void FunctionBuilder::at_mark(int mark, const Body& body) {
+  const std::uint32_t place = place_;
+  describe(add_regions(*record(OperationKind::at_mark, Type::none, {}, {mark}), 1), body);
+  place_ = place;
+}
+
+Function FunctionBuilder::finish() {
+  assert(open_.size() == 1);
+  open_.clear();
+  function_.regions[0].end = place_;
+  return std::move(function_);
+}
+
+bool FunctionBuilder::mute(bool muted) { return std::exchange(muted_, muted); }
+bool FunctionBuilder::is_muted() const { return muted_; }
 
 }  // namespace tartan::TARTAN_ABI::codegen

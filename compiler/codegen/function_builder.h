@@ -1,74 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/function_builder.h - builds one kernel as LLVM IR, call by call, and its PTX
-// text. Hides LLVM.
+// compiler/codegen/function_builder.h - records one kernel, call by call.
 //
-// Values are typed handles. The builder does not check the user's input: the DSL above has checked
-// shapes, types and targets, so invalid calls here are bugs and assert. Errors of LLVM itself come
-// back from emit() as diagnostics, never as an abort.
+// Each call becomes an operation of a Function (compiler/codegen/function.h), of which Code
+// (compiler/codegen/code.h) makes PTX; LLVM has no part in it. Values are typed handles. The
+// builder does not check the user's input: the DSL above has checked shapes, types and targets, so
+// invalid calls here are bugs and assert.
 //
 //   FunctionBuilder f("copy", *Target::parse("sm_80"), {.block = {32, 1, 1}},
 //                     {{"in", StateSpace::global}, {"out", StateSpace::global}});
 //   const Value at = f.multiply(f.special(isa::SpecialRegister::tid_x), f.constant(u32, 4));
 //   f.store(f.offset(f.pointer_param(1), at), f.load(f.offset(f.pointer_param(0), at), u32));
-//   Result<std::string> ptx = f.emit();
+//   Result<std::string> ptx = Code(f.finish()).emit();
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <initializer_list>
 #include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compiler/codegen/function.h"
 #include "compiler/isa/special_registers.h"
-#include "tartan/codegen/value.h"
-#include "tartan/isa/form.h"
-#include "tartan/isa/target.h"
-#include "tartan/support/diagnostic.h"
 
 namespace tartan::TARTAN_ABI::codegen {
-
-/// Which lines L2 evicts before others.
-enum class Eviction : std::uint8_t { normal, first, last };
-
-/// An address: generic, or in global, shared or local memory, or in the shared memory of the
-/// cluster. Offsets are in bytes; constants added last fold into [base+offset].
-struct Pointer {
-  int id = -1;
-  StateSpace space = StateSpace::none;
-};
-
-struct Param {
-  std::string name;
-  StateSpace space = StateSpace::none;  // global: a pointer parameter
-  Type type = Type::none;               // not none: a scalar parameter
-};
-
-struct LaunchBounds {
-  int block[3] = {0, 1, 1};  // threads: .reqntid; 0: not stated
-  int min_blocks = 0;        // blocks per multiprocessor: .minnctapersm
-  int max_registers = 0;     // .maxnreg
-  int cluster = 1;           // blocks along x: .reqnctapercluster (sm_90 on)
-};
-
-/// The approximations of PTX ISA 9.0, 9.7.3 on f32: ex2.approx.ftz, lg2.approx.ftz, rcp.approx.ftz,
-/// rsqrt.approx.ftz, tanh.approx.
-enum class Approximation : std::uint8_t { ex2, lg2, rcp, rsqrt, tanh };
-enum class Compare : std::uint8_t { eq, ne, lt, le, gt, ge };
-
-/// Cache behaviour of cp.async: ca (all levels) or cg (L2 only; 16 bytes).
-enum class CacheOperator : std::uint8_t { ca, cg };
 
 class FunctionBuilder {
  public:
   /// `name` and the parameters' names must be PTX identifiers.
   FunctionBuilder(std::string name, Target target, LaunchBounds bounds,
                   std::vector<Param> params = {});
-  ~FunctionBuilder();
-  FunctionBuilder(FunctionBuilder&&) noexcept;
 
   const Target& target() const;
 
@@ -240,8 +204,8 @@ class FunctionBuilder {
 
   /// A statement of PTX by inline assembly: in `text`, %0, %1, ... are the results and then the
   /// operands, as in CUDA's asm(). `pure`: it has no effect but its results, and no other lane
-  /// takes part; else nothing moves across it. While muted it has no results: emit() reports `why`
-  /// if an effect depends on one.
+  /// takes part; else nothing moves across it. While muted it has no results: Code::emit() reports
+  /// `why` if an effect depends on one.
   std::vector<Value> statement(std::string_view text, std::span<const Type> results,
                                std::span<const Value> operands, bool pure,
                                const std::string& why = "a statement is not executed");
@@ -265,16 +229,38 @@ class FunctionBuilder {
   /// Stops the grid by __assertfail, which prints the text and the place.
   void fail_assertion(const std::string& text, const std::string& file, int line);
 
-  /// The function as text of LLVM's IR, which determines what emit() returns for a target. After it
-  /// only emit() may be called.
-  Result<std::string> ir();
-  /// Runs the passes and the back end. Returns LLVM's text, neither parsed back nor verified. Call
-  /// once.
-  Result<std::string> emit();
+  /// What was recorded. After it the builder is empty.
+  Function finish();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  using Body = std::function<void()>;
+
+  /// The operation that is recorded last; null while muted, if it acts.
+  Operation* record(OperationKind kind, Type type, std::initializer_list<Operand> operands = {},
+                    std::initializer_list<std::int64_t> numbers = {});
+  void take(Operation& operation, std::span<const Value> more);
+  void note(Operation& operation, std::string_view text);
+  Operand make(Operation& operation, Operand result);
+  Value make(Operation& operation, Type type);
+  Pointer make(Operation& operation, StateSpace space);
+  std::vector<Value> make(Operation& operation, Type type, int count);
+  /// What records one operation with one result.
+  Value value(OperationKind kind, Type type, std::initializer_list<Operand> operands = {},
+              std::initializer_list<std::int64_t> numbers = {});
+  Pointer pointer(OperationKind kind, StateSpace space,
+                  std::initializer_list<Operand> operands = {},
+                  std::initializer_list<std::int64_t> numbers = {});
+
+  /// Gives the operation recorded last so many regions; the first one's place.
+  std::uint32_t add_regions(Operation& operation, std::uint32_t count);
+  void describe(std::uint32_t region, const Body& body);
+
+  Function function_;
+  std::vector<std::uint32_t> open_;  // regions, the innermost last
+  std::vector<bool> constants_;      // by id
+  std::uint32_t place_ = 0;
+  int marks_ = 0;
+  bool muted_ = false;
 };
 
 }  // namespace tartan::TARTAN_ABI::codegen

@@ -6,8 +6,8 @@
 #include <cassert>
 
 #include "compiler/codegen/assembly.h"
-#include "compiler/codegen/impl.h"
 #include "compiler/codegen/intrinsic.h"
+#include "compiler/codegen/llvm_builder.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::TARTAN_ABI::codegen {
@@ -51,7 +51,7 @@ llvm::Intrinsic::ID usable_intrinsic(const Form& form, const Target& target) {
 
 }  // namespace
 
-std::vector<Value> FunctionBuilder::Impl::results(llvm::CallInst* call, Type type, int count) {
+std::vector<Value> LlvmBuilder::results(llvm::CallInst* call, Type type, int count) {
   std::vector<Value> out;
   assert(!call->getType()->isStructTy() ||
          call->getType()->getStructNumElements() == static_cast<unsigned>(count));
@@ -59,15 +59,14 @@ std::vector<Value> FunctionBuilder::Impl::results(llvm::CallInst* call, Type typ
     llvm::Value* const one = call->getType()->isStructTy()
                                  ? build.CreateExtractValue(call, static_cast<unsigned>(i))
                                  : call;
-    out.push_back(value(bits_as(one, this->type(type)), type));
+    out.push_back(value(bits_as(one, llvm_type(type)), type));
   }
   return out;
 }
 
-std::vector<Value> FunctionBuilder::Impl::matrix_by_intrinsic(const Instruction& instruction,
-                                                              llvm::Intrinsic::ID id,
-                                                              Pointer address,
-                                                              std::span<const Value> operands) {
+std::vector<Value> LlvmBuilder::matrix_by_intrinsic(const Instruction& instruction,
+                                                    llvm::Intrinsic::ID id, Pointer address,
+                                                    std::span<const Value> operands) {
   std::vector<llvm::Value*> arguments;
   std::vector<llvm::Type*> overloads;
   for (const OperandSpec& operand : instruction.operands) {
@@ -103,9 +102,8 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_intrinsic(const Instruction&
   return d ? results(call, d->type, d->count) : std::vector<Value>{};
 }
 
-std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& instruction,
-                                                             Pointer address,
-                                                             std::span<const Value> operands) {
+std::vector<Value> LlvmBuilder::matrix_by_assembly(const Instruction& instruction, Pointer address,
+                                                   std::span<const Value> operands) {
   const Form& form = instruction.form;
   const OperandSpec* const d = instruction.operand(Role::d);
   Assembly assembly(isa::spell(form));
@@ -115,7 +113,7 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& 
     const bool constant =
         operand.kind == OperandKind::Immediate ||
         (operand.kind == OperandKind::Pair && llvm::isa<llvm::ConstantInt>(given));
-    llvm::Type* const wanted = type(operand.type);
+    llvm::Type* const wanted = llvm_type(operand.type);
     if (constant) assembly.input(given, "n");
     else
       assembly.input(
@@ -140,7 +138,8 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& 
     if (braces) assembly.write("{");
     for (int i = 0; i < flattened(operand); ++i) {
       if (i > 0) assembly.write(", ");
-      if (operand.role == Role::d) assembly.result(type(operand.type), constraint(operand.type));
+      if (operand.role == Role::d)
+        assembly.result(llvm_type(operand.type), constraint(operand.type));
       else write_input(operand);
     }
     if (braces) assembly.write("}");
@@ -152,24 +151,15 @@ std::vector<Value> FunctionBuilder::Impl::matrix_by_assembly(const Instruction& 
   return d ? results(call, d->type, d->count) : std::vector<Value>{};
 }
 
-std::vector<Value> FunctionBuilder::Impl::zeros(const Instruction& instruction) {
-  const OperandSpec* const d = instruction.operand(Role::d);
-  std::vector<Value> out;
-  for (int i = 0; d && i < d->count; ++i)
-    out.push_back(value(llvm::Constant::getNullValue(type(d->type)), d->type));
-  return out;
-}
-
-std::vector<Value> FunctionBuilder::matrix(const Form& form, Pointer address,
-                                           std::span<const Value> operands) {
+std::vector<Value> LlvmBuilder::matrix(const Form& form, Pointer address,
+                                       std::span<const Value> operands) {
   const auto instruction = isa::find(form);
   assert(form.opcode != Opcode::wgmma && "wgmma: use warpgroup_product() instead");
-  assert(instruction && instruction->since.has(target()) && "unsupported on the target");
+  assert(instruction && instruction->since.has(target) && "unsupported on the target");
   assert(operands.size() == static_cast<std::size_t>(inputs(*instruction)));
-  if (impl_->muted) return impl_->zeros(*instruction);
-  if (const llvm::Intrinsic::ID id = usable_intrinsic(form, target()))
-    return impl_->matrix_by_intrinsic(*instruction, id, address, operands);
-  return impl_->matrix_by_assembly(*instruction, address, operands);
+  if (const llvm::Intrinsic::ID id = usable_intrinsic(form, target))
+    return matrix_by_intrinsic(*instruction, id, address, operands);
+  return matrix_by_assembly(*instruction, address, operands);
 }
 
 }  // namespace tartan::TARTAN_ABI::codegen

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the device runtime does for a thread (CUDA C++ Programming Guide, "Formatted Output" and
 // "Assertion"): calls of vprintf and __assertfail, which drivers and the emulator provide.
-#include "compiler/codegen/impl.h"
+#include "compiler/codegen/llvm_builder.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 namespace {
@@ -27,34 +27,29 @@ llvm::Constant* text_address(llvm::Module& module, const std::string& text) {
 
 }  // namespace
 
-void FunctionBuilder::print(const std::string& format, std::span<const Value> values) {
-  Impl& m = *impl_;
-  if (m.muted) return;
-  llvm::Type *const generic = llvm::PointerType::get(*m.context, 0), *const word =
-                                                                         m.build.getInt32Ty();
+void LlvmBuilder::print(const std::string& format, std::span<const Value> values) {
+  llvm::Type *const generic = llvm::PointerType::get(*context, 0), *const word = build.getInt32Ty();
   std::vector<llvm::Type*> types;
-  for (const Value& each : values) types.push_back(m.get(each)->getType());
-  llvm::Value* list = llvm::ConstantPointerNull::get(llvm::PointerType::get(*m.context, 0));
+  for (const Value& each : values) types.push_back(get(each)->getType());
+  llvm::Value* list = llvm::ConstantPointerNull::get(llvm::PointerType::get(*context, 0));
   if (!types.empty()) {
-    llvm::StructType* const layout = llvm::StructType::get(*m.context, types);
-    list = m.entry_alloca(layout);
+    llvm::StructType* const layout = llvm::StructType::get(*context, types);
+    list = entry_alloca(layout);
     for (unsigned i = 0; i < types.size(); ++i)
-      m.build.CreateStore(m.get(values[i]), m.build.CreateStructGEP(layout, list, i));
+      build.CreateStore(get(values[i]), build.CreateStructGEP(layout, list, i));
   }
-  m.build.CreateCall(runtime_function(*m.module, "vprintf", word, {generic, generic}),
-                     {text_address(*m.module, format), list});
+  build.CreateCall(runtime_function(*module, "vprintf", word, {generic, generic}),
+                   {text_address(*module, format), list});
 }
 
-void FunctionBuilder::fail_assertion(const std::string& text, const std::string& file, int line) {
-  Impl& m = *impl_;
-  if (m.muted) return;
-  llvm::Type *const generic = llvm::PointerType::get(*m.context, 0),
-                    *const word = m.build.getInt32Ty(), *const wide = m.build.getInt64Ty();
-  m.build.CreateCall(runtime_function(*m.module, "__assertfail", m.build.getVoidTy(),
-                                      {generic, generic, word, generic, wide}),
-                     {text_address(*m.module, text), text_address(*m.module, file),
-                      m.build.getInt32(static_cast<std::uint32_t>(line)),
-                      text_address(*m.module, m.name), m.build.getInt64(1)});
+void LlvmBuilder::fail_assertion(const std::string& text, const std::string& file, int line) {
+  llvm::Type *const generic = llvm::PointerType::get(*context, 0), *const word = build.getInt32Ty(),
+                    *const wide = build.getInt64Ty();
+  build.CreateCall(runtime_function(*module, "__assertfail", build.getVoidTy(),
+                                    {generic, generic, word, generic, wide}),
+                   {text_address(*module, text), text_address(*module, file),
+                    build.getInt32(static_cast<std::uint32_t>(line)), text_address(*module, name),
+                    build.getInt64(1)});
 }
 
 }  // namespace tartan::TARTAN_ABI::codegen

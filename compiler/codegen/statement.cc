@@ -6,7 +6,7 @@
 
 #include "compiler/codegen/absent_results.h"
 #include "compiler/codegen/assembly.h"
-#include "compiler/codegen/impl.h"
+#include "compiler/codegen/llvm_builder.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 namespace {
@@ -33,18 +33,9 @@ std::string for_llvm(std::string_view text) {
 
 }  // namespace
 
-std::vector<Value> FunctionBuilder::statement(std::string_view text, std::span<const Type> results,
-                                              std::span<const Value> operands, bool pure,
-                                              const std::string& why) {
-  auto& build = impl_->build;
+std::vector<Value> LlvmBuilder::statement(std::string_view text, std::span<const Type> results,
+                                          std::span<const Value> operands, bool pure) {
   std::vector<Value> out;
-  if (impl_->muted && !pure) {
-    for (const Type each : results)
-      out.push_back(impl_->value(
-          build.CreateCall(absent_result(*impl_->module, impl_->type(each), impl_->absent, why)),
-          each));
-    return out;
-  }
   std::string constraints;
   const auto constrain = [&](std::string_view how, Type held) {
     constraints += (constraints.empty() ? "" : ",") + std::string(how) + constraint(held);
@@ -53,35 +44,37 @@ std::vector<Value> FunctionBuilder::statement(std::string_view text, std::span<c
   std::vector<llvm::Value*> arguments;
   for (const Type each : results) {
     constrain("=", register_class(each));
-    returned.push_back(impl_->type(register_class(each)));
+    returned.push_back(llvm_type(register_class(each)));
   }
   for (const Value& each : operands) {
     const Type held = register_class(each.type);
     constrain("", held);
-    llvm::Value* of = impl_->get(each);
-    if (bits(each.type) < bits(held))
-      of = impl_->resize(of, impl_->type(held), info(each.type).is_signed);
-    arguments.push_back(impl_->bits_as(of, impl_->type(held)));
+    llvm::Value* of = get(each);
+    if (bits(each.type) < bits(held)) of = resize(of, llvm_type(held), info(each.type).is_signed);
+    arguments.push_back(bits_as(of, llvm_type(held)));
     types.push_back(arguments.back()->getType());
   }
   if (!pure) constraints += constraints.empty() ? "~{memory}" : ",~{memory}";
-  llvm::Type* const type = returned.empty() ? build.getVoidTy()
-                           : returned.size() == 1
-                               ? returned[0]
-                               : llvm::StructType::get(*impl_->context, returned);
+  llvm::Type* const type = returned.empty()       ? build.getVoidTy()
+                           : returned.size() == 1 ? returned[0]
+                                                  : llvm::StructType::get(*context, returned);
   llvm::CallInst* const call = build.CreateCall(
       llvm::InlineAsm::get(llvm::FunctionType::get(type, types, false), for_llvm(text), constraints,
                            /*hasSideEffects=*/!pure),
       arguments);
-  if (!pure) impl_->make_collective(call);
+  if (!pure) make_collective(call);
   for (std::size_t i = 0; i < results.size(); ++i) {
     llvm::Value* one =
         results.size() > 1 ? build.CreateExtractValue(call, static_cast<unsigned>(i)) : call;
     if (bits(results[i]) < bits(register_class(results[i])))
-      one = impl_->resize(one, impl_->type(results[i]), false);
-    out.push_back(impl_->value(impl_->bits_as(one, impl_->type(results[i])), results[i]));
+      one = resize(one, llvm_type(results[i]), false);
+    out.push_back(value(bits_as(one, llvm_type(results[i])), results[i]));
   }
   return out;
+}
+
+Value LlvmBuilder::absent(Type type, const std::string& why) {
+  return value(build.CreateCall(absent_result(*module, llvm_type(type), absences, why)), type);
 }
 
 }  // namespace tartan::TARTAN_ABI::codegen

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "compiler/codegen/assembly.h"
-#include "compiler/codegen/impl.h"
+#include "compiler/codegen/llvm_builder.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::TARTAN_ABI::codegen {
@@ -61,52 +61,47 @@ class ProductText {
 
 }  // namespace
 
-std::vector<Value> FunctionBuilder::warpgroup_product(const isa::Form& form,
-                                                      std::span<const Value> accumulators,
-                                                      std::span<const std::vector<Value>> steps) {
+std::vector<Value> LlvmBuilder::warpgroup_product(const isa::Form& form,
+                                                  std::span<const Value> accumulators,
+                                                  std::span<const std::vector<Value>> steps) {
   const auto instruction = isa::find(form);
-  assert(instruction && instruction->since.has(target()) && "unsupported on the target");
-  if (impl_->muted) return {accumulators.begin(), accumulators.end()};
+  assert(instruction && instruction->since.has(target) && "unsupported on the target");
   const OperandSpec& d = *instruction->operand(isa::Role::d);
   assert(accumulators.size() == static_cast<std::size_t>(d.count));
   Assembly assembly("wgmma.fence.sync.aligned;\n\t");
   for (std::size_t i = 0; i < accumulators.size(); ++i)
-    assembly.hold(impl_->type(d.type), constraint(d.type));
+    assembly.hold(llvm_type(d.type), constraint(d.type));
   ProductText text(assembly, registers(accumulators.size()));
   for (const std::vector<Value>& step : steps)
     text.write(*instruction, step, [&](Value value, Type type) {
-      llvm::Value* const given = impl_->get(value);
-      return llvm::isa<llvm::ConstantInt>(given) ? given : impl_->bits_as(given, impl_->type(type));
+      llvm::Value* const given = get(value);
+      return llvm::isa<llvm::ConstantInt>(given) ? given : bits_as(given, llvm_type(type));
     });
   assembly.write("wgmma.commit_group.sync.aligned;");
   for (std::size_t i = 0; i < accumulators.size(); ++i)
-    assembly.tie(impl_->bits_as(impl_->get(accumulators[i]), impl_->type(d.type)), i);
+    assembly.tie(bits_as(get(accumulators[i]), llvm_type(d.type)), i);
   assembly.clobber_memory();
-  llvm::CallInst* const call = assembly.call(impl_->build);
-  impl_->make_collective(call);
-  return impl_->results(call, d.type, d.count);
+  llvm::CallInst* const call = assembly.call(build);
+  make_collective(call);
+  return results(call, d.type, d.count);
 }
 
 // The wait returns the results: otherwise LLVM would move their uses above it.
-std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
-                                                   std::span<const Value> accumulators,
-                                                   std::span<const Value> kept) {
-  if (impl_->muted) return {accumulators.begin(), accumulators.end()};
+std::vector<Value> LlvmBuilder::warpgroup_wait(int pending_groups,
+                                               std::span<const Value> accumulators,
+                                               std::span<const Value> kept) {
   Assembly assembly("wgmma.wait_group.sync.aligned " + std::to_string(pending_groups) + ";");
-  for (const Value& each : accumulators)
-    assembly.hold(impl_->type(each.type), constraint(each.type));
-  for (const Value& each : kept) assembly.keep(impl_->get(each), constraint(each.type));
-  for (std::size_t i = 0; i < accumulators.size(); ++i)
-    assembly.tie(impl_->get(accumulators[i]), i);
+  for (const Value& each : accumulators) assembly.hold(llvm_type(each.type), constraint(each.type));
+  for (const Value& each : kept) assembly.keep(get(each), constraint(each.type));
+  for (std::size_t i = 0; i < accumulators.size(); ++i) assembly.tie(get(accumulators[i]), i);
   assembly.clobber_memory();
-  llvm::CallInst* const call = assembly.call(impl_->build);
-  impl_->make_collective(call);
+  llvm::CallInst* const call = assembly.call(build);
+  make_collective(call);
   std::vector<Value> out;
   for (std::size_t i = 0; i < accumulators.size(); ++i) {
-    llvm::Value* const one = accumulators.size() == 1
-                                 ? call
-                                 : impl_->build.CreateExtractValue(call, static_cast<unsigned>(i));
-    out.push_back(impl_->value(one, accumulators[i].type));
+    llvm::Value* const one =
+        accumulators.size() == 1 ? call : build.CreateExtractValue(call, static_cast<unsigned>(i));
+    out.push_back(value(one, accumulators[i].type));
   }
   return out;
 }

@@ -24,9 +24,9 @@ Dump::Dump(const std::string& kernel, const Target& target) {
                       is_identifier(kernel) ? kernel : "misnamed", target.arch.text());
 }
 
-void Dump::ir(codegen::FunctionBuilder& function) const {
+void Dump::ir(codegen::Code& code) const {
   if (stem_.empty()) return;
-  if (const auto text = function.ir()) write(".ll", *text);
+  if (const auto text = code.ir()) write(".ll", *text);
 }
 
 void Dump::result(const Result<Compiled>& compiled) const {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/codegen/code.h"
 #include "tartan/dsl/kernel.h"
 
 namespace tartan::TARTAN_ABI::detail {
@@ -17,7 +17,7 @@ class Dump {
  public:
   Dump(const std::string& kernel, const Target& target);
 
-  void ir(codegen::FunctionBuilder& function) const;
+  void ir(codegen::Code& code) const;
   void result(const Result<Compiled>& compiled) const;
 
  private:

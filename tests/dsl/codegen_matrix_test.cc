@@ -217,7 +217,7 @@ TEST(Threads, EmitTheSameText) {
   const auto text = [] {
     FunctionBuilder f = simple("sm_80");
     add_form(f, isa::parse_form("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").form, {});
-    Result<std::string> ptx = f.emit();
+    Result<std::string> ptx = Code(f.finish()).emit();
     return ptx ? *ptx : ptx.diags().text();
   };
   const std::string expected = text();

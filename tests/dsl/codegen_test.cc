@@ -334,7 +334,7 @@ TEST(Errors, LlvmFatalErrorsAreDiagnostics) {
   for (int round = 0; round < 3; ++round) {
     FunctionBuilder bad = simple("sm_75", "bad");
     bad.copy_async_wait(0);  // exists from sm_80 on
-    const Result<std::string> refused = bad.emit();
+    const Result<std::string> refused = Code(bad.finish()).emit();
     ASSERT_FALSE(refused);
     ASSERT_EQ(refused.diags().size(), 1U);
     EXPECT_EQ(refused.diags()[0].id, "codegen");
@@ -350,7 +350,7 @@ TEST(Errors, LlvmFatalErrorsAreDiagnostics) {
 TEST(Errors, AnImpossibleTargetIsADiagnostic) {
   const test::LeaksExpected here;  // LLVM's objects, on purpose, after a fatal error
   FunctionBuilder f("early", Target({90, 'a'}, {7, 8}), {}, in_out);  // sm_90a came with 8.0
-  const Result<std::string> refused = f.emit();
+  const Result<std::string> refused = Code(f.finish()).emit();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.diags()[0].id, "codegen");
 }

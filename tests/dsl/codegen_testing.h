@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/code.h"
 #include "compiler/codegen/function_builder.h"
 #include "tartan/verify/verify.h"
 
@@ -58,7 +59,7 @@ inline std::string assemble(const std::string& ptx, const Target& target) {
 // The text, in which every instruction, from LLVM or inline assembly, must be in the table with
 // legal operands, and legal for the target.
 inline std::string emit(FunctionBuilder& f) {
-  Result<std::string> ptx = f.emit();
+  Result<std::string> ptx = Code(f.finish()).emit();
   EXPECT_TRUE(ptx) << ptx.diags().text();
   if (!ptx) return "";
   const Diags found = verify::check(std::make_shared<const Source>("emitted.ptx", *ptx));
