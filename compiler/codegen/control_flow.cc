@@ -9,12 +9,9 @@
 
 namespace tartan::TARTAN_ABI::codegen {
 
-Variable LlvmBuilder::variable(Value initial) {
-  llvm::Value* const value = get(initial);
-  llvm::AllocaInst* const place = entry_alloca(value->getType());
-  build.CreateStore(value, place);
-  variables.push_back(place);
-  return {static_cast<int>(variables.size()) - 1, initial.type};
+Variable LlvmBuilder::variable(Type type) {
+  variables.push_back(entry_alloca(llvm_type(type)));
+  return {static_cast<int>(variables.size()) - 1, type};
 }
 
 Value LlvmBuilder::get(Variable variable) {
@@ -72,31 +69,14 @@ void LlvmBuilder::while_loop(const std::function<Value()>& condition,
   build.SetInsertPoint(end);
 }
 
-void LlvmBuilder::for_range(Value begin, Value end, Value step,
+void LlvmBuilder::for_range(Variable counter, Value end, Value step,
                             const std::function<void(Value i)>& body) {
-  const Variable i = variable(begin);
-  while_loop([&] { return compare(Compare::lt, get(i), end); },
+  while_loop([&] { return compare(Compare::lt, get(counter), end); },
              [&] {
-               const Value now = get(i);
+               const Value now = get(counter);
                body(now);
-               set(i, add(now, step));
+               set(counter, add(now, step));
              });
-}
-
-int LlvmBuilder::mark() {
-  llvm::BasicBlock* const open = block("mark");
-  llvm::BasicBlock* const next = block("marked");
-  build.CreateBr(open);
-  build.SetInsertPoint(next);
-  marks.push_back({open, next});
-  return static_cast<int>(marks.size()) - 1;
-}
-
-void LlvmBuilder::at_mark(int mark, const std::function<void()>& body) {
-  const llvm::IRBuilderBase::InsertPointGuard guard(build);
-  build.SetInsertPoint(marks.at(static_cast<std::size_t>(mark)).open);
-  body();
-  marks[static_cast<std::size_t>(mark)].open = build.GetInsertBlock();
 }
 
 void LlvmBuilder::barrier(int id, int threads) {

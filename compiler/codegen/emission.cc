@@ -145,7 +145,6 @@ Status LlvmBuilder::finish() {
   assert(module && "emit() was already called");
   if (std::exchange(ended, true)) return Done{};
   build.CreateRetVoid();
-  for (const Mark& each : marks) llvm::BranchInst::Create(each.next, each.open);
   settle_params();
   if (debug) debug->finalize();
   if (Diags diags = values_out_of_scope(*function); !diags.ok()) return diags;

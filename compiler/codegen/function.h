@@ -65,7 +65,7 @@ struct Operation {
   static constexpr std::uint32_t none = 0xffffffff;
 };
 
-/// Operations in their order, by their places in Function::operations.
+/// Operations in the order in which they are executed, by their places in Function::operations.
 struct Region {
   std::vector<std::uint32_t> operations;
   std::vector<Operand> arguments;  // of a loop: its index
@@ -80,13 +80,17 @@ struct Function {
   std::vector<Param> params;
 
   std::vector<Operation> operations;
-  std::vector<Region> regions;  // the first one is the body
+  std::vector<Region> regions;
   std::vector<Operand> operands, results;
   std::vector<std::int64_t> numbers;
   std::vector<std::string> texts;
   std::vector<isa::Form> forms;
   std::vector<std::source_location> places;  // the first one is no place
   int values = 0;                            // ids in use
+  bool shared_is_dynamic = false;  // what `shared` declares becomes a part of one variable
+
+  /// The first region has what has no place in the code: parameters, constants, shared memory.
+  static constexpr std::uint32_t frame = 0, body = 1;
 
   template <typename Element>
   static std::span<const Element> part(const std::vector<Element>& of, Slice slice) {

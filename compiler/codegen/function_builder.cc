@@ -17,9 +17,9 @@ FunctionBuilder::FunctionBuilder(std::string name, Target target, LaunchBounds b
                 .target = target,
                 .bounds = bounds,
                 .params = std::move(params),
-                .regions = {Region{}},
+                .regions = {Region{}, Region{}},
                 .places = {std::source_location{}}},
-      open_{0} {}
+      open_{Function::body} {}
 
 const Target& FunctionBuilder::target() const { return function_.target; }
 
@@ -42,7 +42,8 @@ Operation* FunctionBuilder::record(OperationKind kind, Type type,
   if (muted_ && row_of(kind).effect == Effect::acts) return nullptr;
   const auto end = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
   Function& f = function_;
-  f.regions[open_.back()].operations.push_back(end(f.operations));
+  const bool placed = !is_constant(kind, operands) && row_of(kind).effect != Effect::frame;
+  f.regions[placed ? open_.back() : Function::frame].operations.push_back(end(f.operations));
   Operation& out = f.operations.emplace_back(Operation{.kind = kind,
                                                        .type = type,
                                                        .place = place_,
@@ -73,11 +74,8 @@ void FunctionBuilder::note(Operation& operation, std::string_view text) {
 
 Operand FunctionBuilder::make(Operation& operation, Operand result) {
   result.id = function_.values++;
-  const auto operands = Function::part(function_.operands, operation.operands);
-  constants_.push_back(row_of(operation.kind).folds &&
-                       std::ranges::all_of(operands, [&](const Operand& each) {
-                         return each.id < 0 || constants_[static_cast<std::size_t>(each.id)];
-                       }));
+  constants_.push_back(
+      is_constant(operation.kind, Function::part(function_.operands, operation.operands)));
   function_.results.push_back(result);
   ++operation.results.count;
   return result;
@@ -106,6 +104,12 @@ Pointer FunctionBuilder::pointer(OperationKind kind, StateSpace space,
                                  std::initializer_list<Operand> operands,
                                  std::initializer_list<std::int64_t> numbers) {
   return make(*record(kind, Type::none, operands, numbers), space);
+}
+
+bool FunctionBuilder::is_constant(OperationKind kind, std::span<const Operand> operands) const {
+  return row_of(kind).folds && std::ranges::all_of(operands, [&](const Operand& each) {
+           return each.id < 0 || constants_[static_cast<std::size_t>(each.id)];
+         });
 }
 
 bool FunctionBuilder::is_constant(Value value) const {
@@ -153,7 +157,7 @@ std::int64_t FunctionBuilder::make_shared_dynamic() {
       const auto numbers = Function::part(function_.numbers, each.numbers);
       layout.place(numbers[0], numbers[1]);
     }
-  record(OperationKind::make_shared_dynamic, Type::none);
+  function_.shared_is_dynamic = true;
   return layout.bytes();
 }
 
@@ -174,8 +178,10 @@ void FunctionBuilder::describe(std::uint32_t region, const Body& body) {
 }
 
 Variable FunctionBuilder::variable(Value initial) {
-  const Value out = value(OperationKind::variable, initial.type, {initial});
-  return {out.id, out.type};
+  const Value declared = value(OperationKind::variable, initial.type);
+  const Variable out{declared.id, declared.type};
+  set(out, initial);
+  return out;
 }
 
 Value FunctionBuilder::get(Variable variable) {
@@ -209,8 +215,9 @@ void FunctionBuilder::while_loop(const std::function<Value()>& condition, const 
 
 void FunctionBuilder::for_range(Value begin, Value end, Value step,
                                 const std::function<void(Value i)>& body) {
+  const Variable counter = variable(begin);
   const std::uint32_t region =
-      add_regions(*record(OperationKind::for_range, begin.type, {begin, end, step}), 1);
+      add_regions(*record(OperationKind::for_range, begin.type, {counter, end, step}), 1);
   const Value index{function_.values++, begin.type};
   constants_.push_back(false);
   function_.regions[region].arguments = {index};
@@ -218,20 +225,20 @@ void FunctionBuilder::for_range(Value begin, Value end, Value step,
 }
 
 int FunctionBuilder::mark() {
-  record(OperationKind::mark, Type::none);
-  return marks_++;
+  marks_.push_back(add_regions(*record(OperationKind::mark, Type::none), 1));
+  return static_cast<int>(marks_.size()) - 1;
 }
 
 void FunctionBuilder::at_mark(int mark, const Body& body) {
   const std::uint32_t place = place_;
-  describe(add_regions(*record(OperationKind::at_mark, Type::none, {}, {mark}), 1), body);
+  describe(marks_.at(static_cast<std::size_t>(mark)), body);
   place_ = place;
 }
 
 Function FunctionBuilder::finish() {
   assert(open_.size() == 1);
   open_.clear();
-  function_.regions[0].end = place_;
+  function_.regions[Function::body].end = place_;
   return std::move(function_);
 }
 

@@ -240,6 +240,7 @@ class FunctionBuilder {
                     std::initializer_list<std::int64_t> numbers = {});
   void take(Operation& operation, std::span<const Value> more);
   void note(Operation& operation, std::string_view text);
+  bool is_constant(OperationKind kind, std::span<const Operand> operands) const;
   Operand make(Operation& operation, Operand result);
   Value make(Operation& operation, Type type);
   Pointer make(Operation& operation, StateSpace space);
@@ -259,7 +260,7 @@ class FunctionBuilder {
   std::vector<std::uint32_t> open_;  // regions, the innermost last
   std::vector<bool> constants_;      // by id
   std::uint32_t place_ = 0;
-  int marks_ = 0;
+  std::vector<std::uint32_t> marks_;  // regions
   bool muted_ = false;
 };
 

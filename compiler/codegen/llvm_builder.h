@@ -117,16 +117,14 @@ struct [[gnu::visibility("hidden")]] LlvmBuilder {
   void proxy_fence();
   Value elect();
   void set_max_registers(int count, bool more);
-  Variable variable(Value initial);
+  Variable variable(Type type);
   Value get(Variable variable);
   void set(Variable variable, Value value);
   void if_then(Value condition, const std::function<void()>& then);
   void if_else(Value condition, const std::function<void()>& then,
                const std::function<void()>& otherwise);
-  void for_range(Value begin, Value end, Value step, const std::function<void(Value i)>& body);
+  void for_range(Variable counter, Value end, Value step, const std::function<void(Value i)>& body);
   void while_loop(const std::function<Value()>& condition, const std::function<void()>& body);
-  int mark();
-  void at_mark(int mark, const std::function<void()>& body);
   void barrier();
   void barrier(int id, int threads);
   void cluster_barrier(bool orders = true);
@@ -230,11 +228,7 @@ struct [[gnu::visibility("hidden")]] LlvmBuilder {
   detail::SharedLayout shared_layout;                // of the variables that became a part of it
   std::vector<llvm::GlobalVariable*> static_shared;  // in the order of their declarations
   std::vector<llvm::Argument*> tensor_maps;          // of late_params
-  struct Mark {
-    llvm::BasicBlock *open, *next;
-  };
-  std::vector<Mark> marks;
-  std::vector<std::string> absences;  // why results are absent: absent_results.h
+  std::vector<std::string> absences;                 // why results are absent: absent_results.h
 
   std::unique_ptr<llvm::DIBuilder> debug;
   llvm::DISubprogram* subprogram = nullptr;

@@ -80,7 +80,6 @@ class Lowering {
 
   void lower(const Operation& op);
   void lower_structure(const Operation& op);
-  void lower_mark_body(const Operation& op);
   std::vector<Value> product_of_warpgroup() const;
   std::vector<Type> result_types() const;
 
@@ -91,13 +90,6 @@ class Lowering {
   std::uint32_t place_ = 0;
 };
 
-// Code at a mark has places of its own; what follows it goes on where it was.
-void Lowering::lower_mark_body(const Operation& op) {
-  const std::uint32_t place = place_;
-  to_.at_mark(small(0), [&] { run(op.regions.first); });
-  place_ = place;
-}
-
 void Lowering::lower_structure(const Operation& op) {
   const std::uint32_t first = op.regions.first;
   switch (op.kind) {
@@ -106,7 +98,7 @@ void Lowering::lower_structure(const Operation& op) {
       return to_.if_else(
           value(0), [&] { run(first); }, [&] { run(first + 1); });
     case OperationKind::for_range:
-      return to_.for_range(value(0), value(1), value(2), [&](Value index) {
+      return to_.for_range(cell(0), value(1), value(2), [&](Value index) {
         note(function_.regions[first].arguments[0], index.id);
         run(first);
       });
@@ -117,7 +109,7 @@ void Lowering::lower_structure(const Operation& op) {
             return value(function_.regions[first].result);
           },
           [&] { run(first + 1); });
-    default: assert(op.kind == OperationKind::at_mark); return lower_mark_body(op);
+    default: assert(op.kind == OperationKind::mark); return run(first);
   }
 }
 
@@ -184,7 +176,6 @@ void Lowering::lower(const Operation& op) {
     case constant_offset: return made(op, to_.offset(pointer(0), number(0)));
     case shared: return made(op, to_.shared(text(0), number(0), small(1)));
     case dynamic_shared: return made(op, to_.dynamic_shared(small(0)));
-    case make_shared_dynamic: return to_.make_shared_dynamic();
     case shared_address: return made(op, to_.shared_address(pointer(0)));
     case global_address: return made(op, to_.global_address(pointer(0)));
     case shared_of_block: return made(op, to_.shared_of_block(pointer(0), value(1)));
@@ -226,15 +217,14 @@ void Lowering::lower(const Operation& op) {
     case elect: return made(op, to_.elect());
     case set_max_registers: return to_.set_max_registers(small(0), number(1) != 0);
 
-    case OperationKind::variable: return made(op, to_.variable(value(0)));
+    case OperationKind::variable: return made(op, to_.variable(op.type));
     case get: return made(op, to_.get(cell(0)));
     case set: return to_.set(cell(0), value(1));
-    case mark: return static_cast<void>(to_.mark());
     case if_then:
     case if_else:
     case for_range:
     case while_loop:
-    case at_mark: return lower_structure(op);
+    case mark: return lower_structure(op);
 
     case barrier: return to_.barrier();
     case barrier_of_some: return to_.barrier(small(0), small(1));
@@ -260,7 +250,10 @@ void Lowering::lower(const Operation& op) {
 }  // namespace
 
 Code::Code(const Function& function) : llvm_(std::make_unique<LlvmBuilder>(function)) {
-  Lowering(function, *llvm_).run(0);
+  Lowering lowering(function, *llvm_);
+  lowering.run(Function::frame);
+  lowering.run(Function::body);
+  if (function.shared_is_dynamic) llvm_->make_shared_dynamic();
 }
 
 Code::~Code() = default;

@@ -9,8 +9,8 @@ namespace {
 using enum OperationKind;
 
 constexpr OperationRow rows[] = {
-    {param, "param", Effect::none, false},
-    {pointer_param, "pointer_param", Effect::none, false},
+    {param, "param", Effect::frame, false},
+    {pointer_param, "pointer_param", Effect::frame, false},
     {add_param, "add_param", Effect::frame, false},
     {add_pointer_param, "add_pointer_param", Effect::frame, false},
     {add_tensor_map, "add_tensor_map", Effect::frame, false},
@@ -47,7 +47,6 @@ constexpr OperationRow rows[] = {
     {constant_offset, "constant_offset", Effect::none, true},
     {shared, "shared", Effect::frame, true},
     {dynamic_shared, "dynamic_shared", Effect::frame, true},
-    {make_shared_dynamic, "make_shared_dynamic", Effect::frame, false},
     {shared_address, "shared_address", Effect::none, true},
     {global_address, "global_address", Effect::none, true},
     {shared_of_block, "shared_of_block", Effect::none, false},
@@ -80,7 +79,7 @@ constexpr OperationRow rows[] = {
     {proxy_fence, "proxy_fence", Effect::acts, false},
     {elect, "elect", Effect::exchange, false},
     {set_max_registers, "set_max_registers", Effect::acts, false},
-    {variable, "variable", Effect::variable, false},
+    {variable, "variable", Effect::frame, false},
     {get, "get", Effect::variable, false},
     {set, "set", Effect::variable, false},
     {if_then, "if", Effect::structure, false},
@@ -88,7 +87,6 @@ constexpr OperationRow rows[] = {
     {for_range, "for", Effect::structure, false},
     {while_loop, "while", Effect::structure, false},
     {mark, "mark", Effect::structure, false},
-    {at_mark, "at_mark", Effect::structure, false},
     {barrier, "barrier", Effect::acts, false},
     {barrier_of_some, "barrier_of_some", Effect::acts, false},
     {cluster_barrier, "cluster_barrier", Effect::acts, false},

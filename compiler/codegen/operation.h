@@ -71,7 +71,6 @@ enum class OperationKind : std::uint8_t {
   constant_offset,
   shared,
   dynamic_shared,
-  make_shared_dynamic,
   shared_address,
   global_address,
   shared_of_block,
@@ -114,7 +113,6 @@ enum class OperationKind : std::uint8_t {
   for_range,
   while_loop,
   mark,
-  at_mark,
   // The block and the warp.
   barrier,
   barrier_of_some,
@@ -135,7 +133,7 @@ enum class OperationKind : std::uint8_t {
 /// What an operation does beyond its results.
 enum class Effect : std::uint8_t {
   none,       // nothing: it may be repeated, or left out with its results
-  frame,      // it adds something to the function: a parameter, shared memory
+  frame,      // it names or adds something of the function: a parameter, a variable, memory
   reads,      // memory
   variable,   // reads or writes a variable of this thread
   structure,  // what its regions do
