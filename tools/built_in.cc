@@ -8,6 +8,7 @@
 
 #include "compiler/isa/target_hint.h"
 #include "compiler/support/nearest.h"
+#include "dsl/compile/operations.h"
 
 namespace tartan::tools {
 namespace {
@@ -83,6 +84,15 @@ Result<Described> describe(const BuiltInWords& words, const CLI::App& command) {
 int multiprocessors_of(const BuiltInWords& words) {
   const auto gpu = read_gpu(words);
   return gpu ? gpu->multiprocessors() : 0;
+}
+
+Result<std::string> operations(const BuiltInWords& words, const Described& described) {
+  const auto gpu = read_gpu(words);
+  if (!gpu) return gpu.diags();
+  auto text = words.ptx.empty() ? detail::operations(described.kernel, gpu->target().arch)
+                                : detail::operations(described.kernel, gpu->target());
+  if (!text) return about_kernel(words.kernel, text.diags());
+  return text;
 }
 
 Result<Compiled> compile(const BuiltInWords& words, const Described& described) {

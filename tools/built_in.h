@@ -33,6 +33,8 @@ Result<builtins::Described> describe(const BuiltInWords& words, const CLI::App& 
 int multiprocessors_of(const BuiltInWords& words);
 
 /// Compiles it. Its C++ lines are not the user's, so diagnostics leave them out.
+/// What compile() records before LLVM has a part in it.
+Result<std::string> operations(const BuiltInWords& words, const builtins::Described& described);
 Result<Compiled> compile(const BuiltInWords& words, const builtins::Described& described);
 
 }  // namespace tartan::tools

@@ -22,7 +22,7 @@ using builtins::Described;
 using builtins::KernelRegistry;
 
 struct EmitWords : BuiltInWords {
-  bool list = false, explain = false;
+  bool list = false, explain = false, ir = false;
   std::string output, manifest;
 };
 
@@ -86,6 +86,12 @@ int emit(const EmitWords& words, const CLI::App& command) {
   if (!described) return fail(exit_usage, described.diags());
   if (const std::string problem = manifest_problem(words); !problem.empty())
     return usage_error(problem);
+  if (words.ir) {
+    const auto text = operations(words, *described);
+    if (!text) return fail(exit_failed, text.diags());
+    const Status written = write_output(words.output.empty() ? "-" : words.output, *text);
+    return written ? exit_ok : fail(exit_usage, written.diags());
+  }
   const auto compiled = compile(words, *described);
   if (!compiled) return fail(exit_failed, compiled.diags());
   complain(described->warnings.text() + compiled->warnings.text());
@@ -141,6 +147,12 @@ void add_emit(CLI::App& app, int& exit_code) {
                       "Sizes that the options leave open are those of a small launch");
   command->add_flag("--explain", words->explain,
                     "Print to standard error which instructions and layouts were chosen, and why");
+  command
+      ->add_flag("--ir", words->ir,
+                 "Write the operations that the kernel's description records instead of PTX; "
+                 "their text may change with every version")
+      ->excludes(command->get_option("--manifest"))
+      ->excludes(command->get_option("--explain"));
   add_built_in_options(*command, *words);
   command->formatter(std::make_shared<KernelHelp>(*command, words));
   command->footer(

@@ -11,8 +11,6 @@
 
 namespace tartan::TARTAN_ABI::codegen {
 
-struct LlvmBuilder;
-
 /// The code of a function.
 class Code {
  public:
@@ -27,7 +25,8 @@ class Code {
   Result<std::string> emit();
 
  private:
-  std::unique_ptr<LlvmBuilder> llvm_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace tartan::TARTAN_ABI::codegen

@@ -249,16 +249,21 @@ void Lowering::lower(const Operation& op) {
 
 }  // namespace
 
-Code::Code(const Function& function) : llvm_(std::make_unique<LlvmBuilder>(function)) {
-  Lowering lowering(function, *llvm_);
+struct [[gnu::visibility("hidden")]] Code::Impl {
+  explicit Impl(const Function& function) : llvm(function) {}
+  LlvmBuilder llvm;
+};
+
+Code::Code(const Function& function) : impl_(std::make_unique<Impl>(function)) {
+  Lowering lowering(function, impl_->llvm);
   lowering.run(Function::frame);
   lowering.run(Function::body);
-  if (function.shared_is_dynamic) llvm_->make_shared_dynamic();
+  if (function.shared_is_dynamic) impl_->llvm.make_shared_dynamic();
 }
 
 Code::~Code() = default;
 
-Result<std::string> Code::ir() { return llvm_->ir(); }
-Result<std::string> Code::emit() { return llvm_->emit(); }
+Result<std::string> Code::ir() { return impl_->llvm.ir(); }
+Result<std::string> Code::emit() { return impl_->llvm.emit(); }
 
 }  // namespace tartan::TARTAN_ABI::codegen

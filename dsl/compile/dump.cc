@@ -10,6 +10,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "compiler/codegen/function_text.h"
 #include "dsl/state/names.h"
 
 namespace tartan::TARTAN_ABI::detail {
@@ -22,6 +23,10 @@ Dump::Dump(const std::string& kernel, const Target& target) {
   std::filesystem::create_directories(folder, error);  // write() says what is wrong
   stem_ = fmt::format("{}/{:04}.{}.{}", folder, ++compilations,
                       is_identifier(kernel) ? kernel : "misnamed", target.arch.text());
+}
+
+void Dump::operations(const codegen::Function& function) const {
+  if (!stem_.empty()) write(".ir", codegen::text(function));
 }
 
 void Dump::ir(codegen::Code& code) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dsl/compile/dump.h - with the environment variable TARTAN_DUMP=FOLDER each compilation leaves in
-// that folder what it made, numbered: 0001.product.sm_90a.ll, the LLVM IR before LLVM's passes, and
-// 0001.product.sm_90a.ptx; of one that failed .txt, the diagnostics.
+// that folder what it made, numbered: 0001.product.sm_90a.ir, the operations as recorded, .ll, the
+// LLVM IR before LLVM's passes, and .ptx; of one that failed .txt, the diagnostics.
 #pragma once
 
 #include <string>
@@ -17,6 +17,7 @@ class Dump {
  public:
   Dump(const std::string& kernel, const Target& target);
 
+  void operations(const codegen::Function& function) const;
   void ir(codegen::Code& code) const;
   void result(const Result<Compiled>& compiled) const;
 

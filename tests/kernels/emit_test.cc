@@ -53,6 +53,7 @@ TEST(Command, DumpsWhatItCompiles) {
   };
   const Ran emitted = run("emit one_mma --target sm_80");
   EXPECT_EQ(read_file(folder / "0001.one_mma.sm_80.ptx"), emitted.out);
+  EXPECT_EQ(read_file(folder / "0001.one_mma.sm_80.ir"), run("emit one_mma --ir").out);
   const std::string ir = read_file(folder / "0001.one_mma.sm_80.ll");
   EXPECT_NE(ir.find("define ptx_kernel void @one_mma("), std::string::npos) << ir.substr(0, 400);
   EXPECT_EQ(run("emit one_mma --target sm_70").code, 1);
@@ -61,7 +62,16 @@ TEST(Command, DumpsWhatItCompiles) {
   const std::string nowhere =
       "TARTAN_DUMP=/dev/null/x " TARTAN_COMMAND " emit one_mma 2>&1 >/dev/null";
   EXPECT_EQ(tartan::test::shell(nowhere).out,
-            "TARTAN_DUMP: /dev/null/x/0001.one_mma.sm_80.ll cannot be written\n");
+            "TARTAN_DUMP: /dev/null/x/0001.one_mma.sm_80.ir cannot be written\n");
+}
+
+TEST(Command, EmitWritesOperations) {
+  const Ran out = tartan("emit one_mma --ir");
+  EXPECT_EQ(out.code, 0);
+  EXPECT_TRUE(out.out.starts_with("kernel one_mma(")) << out.out;
+  EXPECT_NE(out.out.find("= matrix mma.sync.aligned.m16n8k16"), std::string::npos) << out.out;
+  EXPECT_EQ(tartan("emit one_mma --target sm_70 --ir").code, 1);
+  EXPECT_EQ(tartan("emit one_mma --ir --explain").code, 2);
 }
 
 TEST(Command, HelpOfAKernelHasItsOptions) {

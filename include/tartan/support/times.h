@@ -20,8 +20,8 @@ namespace tartan::TARTAN_ABI {
 /// Microseconds of the host's wall-clock time in each step; 0 of a step that was not taken. No
 /// moment is in two steps: what the cache takes within a step is the cache's.
 struct StepTimes {
-  double describe = 0;  // the kernel's function runs, and its calls are recorded
-  double generate = 0;  // LLVM: its IR, passes, selection of instructions, printing
+  double describe = 0;  // the kernel's function runs, and LLVM IR is made of its calls
+  double generate = 0;  // LLVM: passes, selection of instructions, printing
   double verify = 0;    // the PTX is parsed back and checked
   double cache = 0;     // entries are found, read, packed and written
   double assemble = 0;  // the driver's assembler, and with Device::load() of PTX what else the
