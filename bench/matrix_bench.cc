@@ -68,8 +68,9 @@ void product(benchmark::State& state, const char* mnemonic, Hardware hardware, P
   operands.d = d.pointers();
   operands.metadata = metadata.data();
   operands.scale_a = operands.scale_b = scale.data();
+  Scratch scratch;
   for (auto _ : state) {
-    made->run(operands);
+    made->run(operands, scratch);
     benchmark::ClobberMemory();
   }
   state.counters["multiply-adds"] = benchmark::Counter(

@@ -14,7 +14,8 @@
 
 #include "compiler/support/demangle.h"
 #include "compiler/support/host_memory.h"
-#include "runtime/emulator/algebra/algebra.h"
+#include "runtime/emulator/algebra/observer.h"
+#include "runtime/emulator/definedness/definedness.h"
 #include "runtime/emulator/interruption.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
@@ -49,18 +50,6 @@ std::uint64_t blocks_of_multiprocessor(const Multiprocessor& each, const ArchRow
                               (shared + each.shared_reserved));
 }
 
-// For as long as it lives, this thread's launch is under that algebra, if there is one.
-class UnderAlgebra {
- public:
-  UnderAlgebra(Algebra* algebra, const GlobalMemory& memory) {
-    if (algebra) algebra->begin(memory);
-    active_algebra = algebra;
-  }
-  ~UnderAlgebra() { active_algebra = nullptr; }
-  UnderAlgebra(const UnderAlgebra&) = delete;
-  UnderAlgebra& operator=(const UnderAlgebra&) = delete;
-};
-
 // About how many clusters the multiprocessors hold at the same time.
 std::uint64_t residents_of_gpu(const LaunchContext& context, const ArchRow* row) {
   const std::uint64_t held =
@@ -89,7 +78,8 @@ class Work {
         clusters_(blocks_ / context.cluster.count()) {
     const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
     const std::uint64_t room = std::max<std::uint64_t>(most_host_bytes / (of_cluster + 1), 1);
-    const int wanted = context.races || active_algebra || context.profile || context.timeline ? 1
+    const bool alone = !std::ranges::all_of(context.observers, &LaunchObserver::concurrent);
+    const int wanted = alone || context.races || context.profile || context.timeline ? 1
                        : options.threads > 0
                            ? options.threads
                            : static_cast<int>(std::thread::hardware_concurrency());
@@ -438,14 +428,16 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   std::optional<LaunchRaces> races;
   std::optional<LaunchDefinedness> definedness;
   if (program_->watched) context.races = &races.emplace(context, true);
-  if (program_->examined) context.definedness = &definedness.emplace(context);
+  if (program_->examined) context.observers.push_back(&definedness.emplace(context));
   std::optional<LaunchProfile> counts;
-  if (program_->counted) context.profile = &counts.emplace(context);
   detail::Exploration* const exploration = machine.options.exploration.get();
+  if (program_->counted)
+    context.profile = &counts.emplace(context, exploration ? exploration->requests : nullptr);
   std::optional<LaunchTimeline> timeline;
   if (program_->timed) context.timeline = &timeline.emplace(context, *machine.options.timeline);
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
-  const UnderAlgebra under(machine.algebra, memory);
+  std::optional<LaunchAlgebra> algebra;
+  if (machine.algebra) context.observers.push_back(&algebra.emplace(*machine.algebra, memory));
   const auto schedule = make_schedule(machine.options.schedule);
   context.schedule = exploration && exploration->schedule ? exploration->schedule : schedule.get();
   std::optional<Determinacy> determinacy;

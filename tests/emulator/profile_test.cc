@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/emulator/profile/requests.h"
+#include "runtime/emulator/schedules/exploration.h"
 #include "tartan/runtime/device.h"
 #include "tartan/support/source.h"
 
@@ -92,7 +93,9 @@ TEST(Profile, RecordsWhoAccessesWhatInWhichPhase) {
   std::vector<emulator::RecordedRequest> requests;
   {
     emulator::RequestRecorder recorder;
-    launch(patterns(), "ldmatrix_x4_64", 32, {});
+    const auto exploration = std::make_shared<detail::Exploration>();
+    exploration->requests = &recorder;
+    launch(patterns(), "ldmatrix_x4_64", 32, {.exploration = exploration});
     requests = recorder.requests();
     ASSERT_FALSE(recorder.variables().empty());
     EXPECT_EQ(recorder.variables().begin()->second, 0u);
@@ -105,7 +108,6 @@ TEST(Profile, RecordsWhoAccessesWhatInWhichPhase) {
   for (std::size_t lane = 1; lane < 32; ++lane)
     EXPECT_EQ(rows->request.at[lane] - rows->request.at[lane - 1], 64u) << lane;
   EXPECT_LT(rows->request.at[31], 232448u);
-  launch(patterns(), "ldmatrix_x4_64", 32, {});  // nobody listens
 }
 
 // Half of the lanes of each warp go another way and meet again at a vote, which counts once.

@@ -124,7 +124,8 @@ TEST(MatrixPaths, DestinationMayBeAnOperand) {
       operands.b = b.data();
       operands.c = c.data();
       operands.d = d.data();
-      product->run(operands);
+      Scratch scratch;
+      product->run(operands, scratch);
       const auto expected = warp.d.pointers();
       for (std::size_t r = 0; r < expected.size(); ++r)
         EXPECT_EQ(std::memcmp(d[r], expected[r],

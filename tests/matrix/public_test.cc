@@ -76,7 +76,8 @@ std::uint64_t dot(const WgmmaProduct& product, const Numbers& a, const Numbers& 
   operands.a = from.data();
   operands.b_descriptor = descriptor;
   operands.shared = shared;
-  EXPECT_TRUE(product.run(operands));
+  Scratch scratch;
+  EXPECT_TRUE(product.run(operands, scratch));
   return d[0][0] & ((std::uint64_t{1} << bits(form.d)) - 1);
 }
 

@@ -143,7 +143,8 @@ struct Warp {
     operands.thread_a = thread_a;
     operands.byte_b = byte_b;
     operands.thread_b = thread_b;
-    product.run(operands);
+    Scratch scratch;
+    product.run(operands, scratch);
   }
 };
 

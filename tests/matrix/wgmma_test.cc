@@ -103,13 +103,14 @@ TEST(WgmmaProduct, ScalesAndNegates) {
   ASSERT_TRUE(product);
   EXPECT_EQ(product->multiply_adds(), 64u * 8 * 16);
   WgmmaOperands operands = group.operands(pack(0, 128, 256, 0), pack(0, 128, 256, 0));
-  ASSERT_TRUE(product->run(operands));
+  Scratch scratch;
+  ASSERT_TRUE(product->run(operands, scratch));
   for (const auto& reg : group.d)
     for (const std::uint32_t word : reg) ASSERT_EQ(word, 0x41900000u);  // 2 + 16
   operands.scale_a = -1;
   operands.scale_d = false;
   for (auto& reg : group.d) reg.assign(128, 0x7FC00000);  // not read
-  ASSERT_TRUE(product->run(operands));
+  ASSERT_TRUE(product->run(operands, scratch));
   for (const auto& reg : group.d)
     for (const std::uint32_t word : reg) ASSERT_EQ(word, 0xC1800000u);  // -16
 }
@@ -118,8 +119,9 @@ TEST(WgmmaProduct, FaultsOutsideSharedMemory) {
   Warpgroup group("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16");
   auto product = WgmmaProduct::make(group.form);
   ASSERT_TRUE(product);
+  Scratch scratch;
   const auto status =
-      product->run(group.operands(pack(8192 - 1024, 128, 256, 0), pack(0, 128, 256, 0)));
+      product->run(group.operands(pack(8192 - 1024, 128, 256, 0), pack(0, 128, 256, 0)), scratch);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.diags()[0].id, "memory-fault");
   for (const auto& reg : group.d)

@@ -5,6 +5,7 @@
 
 #include "compiler/verify/first_errors.h"
 #include "runtime/emulator/profile/requests.h"
+#include "runtime/emulator/schedules/exploration.h"
 #include "tartan/runtime/timeline.h"
 #include "tartan/version.h"
 
@@ -77,6 +78,9 @@ Page page_of(const Subject& subject, DeviceOptions options) {
   const Diags checked = verify::first_errors(subject.ptx, module);
   std::optional<Outcome> outcome;
   emulator::RequestRecorder recorder;
+  options.exploration = std::make_shared<detail::Exploration>();
+  options.exploration->requests = &recorder;
+  options.exploration->deadline = detail::deadline_after(options.timeout, detail::Clock::now());
   if (subject.manifest && checked.ok()) outcome = run(*subject.manifest, "emulator", options);
   const Outcome* ran = outcome ? &*outcome : nullptr;
   page.refused = !checked.ok() || (ran && ran->exit_code() == 2);

@@ -117,15 +117,4 @@ class Algebra {
   std::unordered_map<const void*, Decision> decisions_;  // by the instruction's place
 };
 
-/// That of the launch that runs on this thread; null in ordinary ones.
-inline thread_local Algebra* active_algebra = nullptr;
-
-/// For what copies bytes between places of memory, or fills them with constants.
-inline void move_tags(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (active_algebra) active_algebra->memory.copy(to, from, bytes);
-}
-inline void clear_tags(const std::byte* at, std::size_t bytes) {
-  if (active_algebra) active_algebra->memory.clear(at, bytes);
-}
-
 }  // namespace tartan::TARTAN_ABI::emulator

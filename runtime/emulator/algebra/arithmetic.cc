@@ -16,34 +16,34 @@ std::size_t bytes_of(Type type) { return static_cast<std::size_t>(bits(type)) / 
 // Element `k` of a register; scalars of a packed instruction stand for all.
 Ref element(Warp& warp, const LaneBytes& bytes, Type type, std::size_t k) {
   const std::size_t at = k * bytes_of(type);
-  return active_algebra->read(&warp, bytes.tags + at, bytes.bits + at, type);
+  return algebra_of(warp).read(&warp, bytes.tags + at, bytes.bits + at, type);
 }
 
 // The greater or lesser one, which the algebra is told of.
 Ref choose(Warp& warp, const isa::Spelling& spelling, Ref a, Ref b, bool greatest) {
-  Values& values = active_algebra->values;
+  Algebra& algebra = algebra_of(warp);
+  Values& values = algebra.values;
   const Ref out = values.extremum(a, b, greatest);
   if (values.choice(a, b))
-    active_algebra->decide(warp, spelling, out == a ? Decision::first : Decision::other);
+    algebra.decide(warp, spelling, out == a ? Decision::first : Decision::other);
   return out;
 }
 
 Ref clamp(Warp& warp, const isa::Spelling& spelling, Ref x) {
   if (!spelling.has("sat"_q) && !spelling.has("relu"_q)) return x;
-  Values& values = active_algebra->values;
+  Values& values = algebra_of(warp).values;
   x = choose(warp, spelling, x, values.zero(), true);
   return spelling.has("sat"_q) ? choose(warp, spelling, x, values.constant(1.0), false) : x;
 }
 
 // In radians; with .2pi they are turns.
-Ref angle(const isa::Spelling& spelling, Ref x) {
+Ref angle(Values& values, const isa::Spelling& spelling, Ref x) {
   constexpr double turn = 0x1.921fb54442d18p+2;
-  Values& values = active_algebra->values;
   return spelling.has("2pi"_q) ? values.product(values.constant(turn), x) : x;
 }
 
 Ref evaluate(Warp& warp, const Lift& lift, const Ref* x, std::size_t count) {
-  Values& values = active_algebra->values;
+  Values& values = algebra_of(warp).values;
   const isa::Spelling& spelling = *lift.spelling;
   const auto least = [&](bool greatest) {
     Ref out = x[0];
@@ -62,8 +62,8 @@ Ref evaluate(Warp& warp, const Lift& lift, const Ref* x, std::size_t count) {
     case Opcode::rcp: return values.apply(Function::reciprocal, x[0]);
     case Opcode::sqrt: return values.apply(Function::root, x[0]);
     case Opcode::rsqrt: return values.apply(Function::rsqrt, x[0]);
-    case Opcode::sin: return values.apply(Function::sine, angle(spelling, x[0]));
-    case Opcode::cos: return values.apply(Function::cosine, angle(spelling, x[0]));
+    case Opcode::sin: return values.apply(Function::sine, angle(values, spelling, x[0]));
+    case Opcode::cos: return values.apply(Function::cosine, angle(values, spelling, x[0]));
     case Opcode::lg2: return values.apply(Function::lg2, x[0]);
     case Opcode::ex2: return values.apply(Function::exp2, x[0]);
     case Opcode::tanh: return values.apply(Function::tanh, x[0]);
@@ -80,13 +80,13 @@ Ref evaluate(Warp& warp, const Lift& lift, const Ref* x, std::size_t count) {
     }
     default: break;
   }
-  return active_algebra->undecided(&warp, std::string(spelling.text) + " is not followed");
+  return algebra_of(warp).undecided(&warp, std::string(spelling.text) + " is not followed");
 }
 
 }  // namespace
 
 bool compute_values(Warp& warp, const Op&, const Lift& lift) {
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   const std::size_t size = bytes_of(lift.to);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
@@ -112,10 +112,10 @@ namespace {
 
 // Rounding to whole numbers, where the instruction says so with equal types.
 Ref round_whole(Warp& warp, const isa::Spelling& spelling, Ref x) {
-  Values& values = active_algebra->values;
+  Values& values = algebra_of(warp).values;
   if (!values[x].constant)
-    return active_algebra->undecided(&warp,
-                                     std::string(spelling.text) + " rounds to whole numbers");
+    return algebra_of(warp).undecided(&warp,
+                                      std::string(spelling.text) + " rounds to whole numbers");
   const double real = values[x].number.real;
   if (spelling.has("rzi"_q)) return values.constant(std::trunc(real));
   if (spelling.has("rmi"_q)) return values.constant(std::floor(real));
@@ -125,7 +125,7 @@ Ref round_whole(Warp& warp, const isa::Spelling& spelling, Ref x) {
 
 // Integers of several bytes in inputs are lengths and positions: their bits count.
 Ref integer_element(Warp& warp, const LaneBytes& bytes, Type type) {
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   const std::size_t size = bytes_of(type);
   if (size == 1 || !is_input(bytes.tags[0])) return element(warp, bytes, type, 0);
   algebra.take_bits(bytes.tags, size);
@@ -138,7 +138,7 @@ Ref integer_element(Warp& warp, const LaneBytes& bytes, Type type) {
 
 // To floating-point types. Of two sources the first is the upper element.
 bool convert_values(Warp& warp, const Op&, const Lift& lift) {
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   const isa::Spelling& spelling = *lift.spelling;
   const std::size_t size = bytes_of(lift.to);
   const bool stochastic = spelling.has("rs"_q);
@@ -169,14 +169,16 @@ void decide_words(Warp& warp, const Lift& lift, const LaneBytes* sources) {
   const isa::Spelling& spelling = *lift.spelling;
   const bool least = spelling.opcode == Opcode::min;
   if (!least && spelling.opcode != Opcode::max) return;
-  if (!depends(sources[0], 4) && !depends(sources[1], 4)) return;
+  if (!depends(algebra_of(warp).values, sources[0], 4) &&
+      !depends(algebra_of(warp).values, sources[1], 4))
+    return;
   const auto x = static_cast<std::uint32_t>(sources[0].word()),
              y = static_cast<std::uint32_t>(sources[1].word());
   if (x == y) return;
   const bool lower = info(spelling.type(0)).is_signed
                          ? static_cast<std::int32_t>(x) < static_cast<std::int32_t>(y)
                          : x < y;
-  active_algebra->decide(warp, spelling, lower == least ? Decision::first : Decision::other);
+  algebra_of(warp).decide(warp, spelling, lower == least ? Decision::first : Decision::other);
 }
 
 }  // namespace
@@ -184,7 +186,7 @@ void decide_words(Warp& warp, const Lift& lift, const LaneBytes* sources) {
 // 32-bit integers that matrix products gave.
 bool compute_integers(Warp& warp, const Op& op, const Lift& lift) {
   if (!tagged(warp, lift.s)) return forget(warp, op, lift);
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   Values& values = algebra.values;
   const std::uint32_t all = warp.mask;
   const auto is_integer = [&](const LaneBytes& bytes) {

@@ -41,7 +41,7 @@ void run_lifted(Warp& warp, const Op& op) {
   const Lift& lift = warp.program->lifts[warp.pc - 1];
   // Lanes that met there from several places of the text bring registers that nobody knows.
   if (&op != &warp.program->ops[warp.pc - 1]) {
-    active_algebra->give_up(&warp, "lanes meet at different places");
+    algebra_of(warp).give_up(&warp, "lanes meet at different places");
     return lift.inner(warp, op);
   }
   if (lift.step(warp, op, lift)) lift.inner(warp, op);
@@ -219,11 +219,11 @@ namespace {
 
 // The bits of sources are taken.
 struct TakenBits {
+  Algebra& algebra;
   bool good = true;
   Ref why = 0;  // an undecided value among them
 
   void take(const LaneBytes& bytes, const LiftedRegister& reg, InputUse use) {
-    Algebra& algebra = *active_algebra;
     good &= algebra.take_bits(bytes.tags, room_of(reg), use);
     for (const Tag tag : bytes.tags)
       if (is_valued(tag) && algebra.values[ref_of(tag)].kind == Value::Kind::undecided)
@@ -232,7 +232,7 @@ struct TakenBits {
   // The tags of what is computed from them.
   LaneBytes result(Warp& warp, const Lift& lift) {
     if (!good && !why)
-      why = active_algebra->undecided(
+      why = algebra.undecided(
           &warp, std::string(lift.spelling->text) + " computes with the bits of a value");
     LaneBytes out;
     if (!good) std::ranges::fill(out.tags, tag_of(why, 1, 0));
@@ -247,7 +247,7 @@ bool compute_bits(Warp& warp, const Op& op, const Lift& lift) {
   const bool fields = takes_fields(meaning_of(lift));
   const auto use = static_cast<InputUse>(fields ? by_bits | as_fields : by_bits);
   each_lane(warp.mask, [&](int lane) {
-    TakenBits taken;
+    TakenBits taken{algebra_of(warp)};
     for (const LiftedRegister& reg : lift.s) taken.take(LaneBytes(warp, reg, lane), reg, use);
     const LaneBytes out = taken.result(warp, lift);
     for (const LiftedRegister& reg : lift.d) out.write(warp, reg, lane);
@@ -261,7 +261,7 @@ bool collect_bits(Warp& warp, const Op& op, const Lift& lift) {
     for (const LiftedRegister& reg : lift.s) sources.emplace_back(warp, reg, lane);
   lift.inner(warp, op);
   if (warp.leave) return false;
-  TakenBits taken;
+  TakenBits taken{algebra_of(warp)};
   each_lane(warp.mask, [&](int lane) {
     const std::size_t first = static_cast<std::size_t>(lane) * lift.s.size();
     for (std::size_t i = 0; i < lift.s.size(); ++i)

@@ -88,7 +88,7 @@ ByteResult classify(const LaneBytes* sources, std::size_t count, std::size_t byt
 // The element whose highest byte is byte `last` of `source`, with its sign changed.
 bool change_sign(Warp& warp, const LaneBytes& source, std::size_t last, ByteResult::Kind kind,
                  Type type, LaneBytes& out) {
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   const Tag tag = source.tags[last];
   std::size_t size = is_input(tag) ? 0 : size_of_element(tag);
   if (is_input(tag)) size = static_cast<std::size_t>(bits(type)) / 8;
@@ -106,8 +106,8 @@ bool change_sign(Warp& warp, const LaneBytes& source, std::size_t last, ByteResu
 
 // The type of the element that ends there: of inputs, the one that they were read as, else that of
 // its size in a register.
-std::optional<Type> type_at(const LaneBytes& source, std::size_t last, std::size_t room) {
-  Algebra& algebra = *active_algebra;
+std::optional<Type> type_at(const Algebra& algebra, const LaneBytes& source, std::size_t last,
+                            std::size_t room) {
   const Tag tag = source.tags[last];
   if (!is_input(tag)) {
     const Type type = algebra.values[ref_of(tag)].type;
@@ -148,7 +148,7 @@ bool combine_bits(Warp& warp, const Op& op, const Lift& lift) {
           results[i].kind != Kind::set)
         continue;
       const LaneBytes& source = sources[results[i].source];
-      const auto type = type_at(source, i, room);
+      const auto type = type_at(algebra_of(warp), source, i, room);
       good =
           type && info(*type).floating && change_sign(warp, source, i, results[i].kind, *type, out);
     }

@@ -25,18 +25,18 @@ bool load_words(Warp& warp, const Op& op, const Lift& lift) {
                       lift.spelling->has("volatile"_q);
   Access access;
   if (!resolve(warp, op, static_cast<std::uint32_t>(size * lift.d.size()), access)) return false;
-  TagMemory& memory = active_algebra->memory;
+  Algebra& algebra = algebra_of(warp);
+  TagMemory& memory = algebra.memory;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     for (std::size_t k = 0; k < lift.d.size(); ++k) {
       if (absent(lift.d[k])) continue;
       LaneBytes bytes;
       memory.load(access.at[lane] + k * size, bytes.tags, size);
-      active_algebra->load(bytes.tags, size, lift.spelling->type(0), signal);
+      algebra.load(bytes.tags, size, lift.spelling->type(0), signal);
       if (is_signed && size < lift.d[k].bytes) {  // signs fill the rest
-        if (active_algebra->take_bits(bytes.tags, size)) bytes = {};
-        else
-          active_algebra->spoil(&warp, bytes.tags, room_of(lift.d[k]), "extends part of a value");
+        if (algebra.take_bits(bytes.tags, size)) bytes = {};
+        else algebra.spoil(&warp, bytes.tags, room_of(lift.d[k]), "extends part of a value");
       }
       bytes.write(warp, lift.d[k], lane);
     }
@@ -48,12 +48,12 @@ bool store_words(Warp& warp, const Op& op, const Lift& lift) {
   const std::size_t size = element_bytes(lift);
   Access access;
   if (!resolve(warp, op, static_cast<std::uint32_t>(size * lift.s.size()), access)) return false;
+  TagMemory& memory = algebra_of(warp).memory;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     for (std::size_t k = 0; k < lift.s.size(); ++k)
       if (!absent(lift.s[k]))
-        active_algebra->memory.store(access.at[lane] + k * size,
-                                     LaneBytes(warp, lift.s[k], lane).tags, size);
+        memory.store(access.at[lane] + k * size, LaneBytes(warp, lift.s[k], lane).tags, size);
   }
   return true;
 }
@@ -76,7 +76,7 @@ Element element_of(Type type) {
 // One lane's update of `size` bytes at `at` by `with`.
 void update(Warp& warp, const isa::Spelling& spelling, std::byte* at, const LaneBytes& with,
             std::size_t size) {
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   LaneBytes old;
   algebra.memory.load(at, old.tags, size);
   std::memcpy(old.bits, at, size);
@@ -116,14 +116,15 @@ bool update_memory(Warp& warp, const Op& op, const Lift& lift) {
   const auto count = static_cast<std::size_t>(isa::written_elements(*lift.spelling));
   Access access;
   if (!resolve(warp, op, static_cast<std::uint32_t>(size * count), access)) return false;
+  Algebra& algebra = algebra_of(warp);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     for (std::size_t k = 0; k < count && k < lift.s.size(); ++k) {
       std::byte* const at = access.at[lane] + k * size;
       const LaneBytes with(warp, lift.s[k], lane);
       LaneBytes old;
-      active_algebra->memory.load(at, old.tags, size);
-      if (!lift.d.empty()) active_algebra->load(old.tags, size, lift.spelling->type(0), true);
+      algebra.memory.load(at, old.tags, size);
+      if (!lift.d.empty()) algebra.load(old.tags, size, lift.spelling->type(0), true);
       update(warp, *lift.spelling, at, with, size);
       if (k < lift.d.size() && !absent(lift.d[k])) old.write(warp, lift.d[k], lane);
     }
@@ -153,7 +154,7 @@ bool load_rows(Warp& warp, const Op& op, const Lift&) {
   const std::size_t size = static_cast<std::size_t>(fragment.container_bits) / 8;
   Access access;
   if (!find_rows(warp, op, m.form.shape.m * fragment.matrices, m.row_bytes(), access)) return false;
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   const bool expands = m.form.a != Type::none && bits(m.form.a) < 8;
   std::vector<LaneBytes> out(m.d.size() * 32);
   const RowElement* place = m.places.data();
@@ -185,13 +186,14 @@ bool store_rows(Warp& warp, const Op& op, const Lift&) {
   const std::size_t size = static_cast<std::size_t>(fragment.container_bits) / 8;
   Access access;
   if (!find_rows(warp, op, 8 * fragment.matrices, m.row_bytes(), access)) return false;
+  TagMemory& memory = algebra_of(warp).memory;
   for (int i = 0; i < fragment.elements(); ++i) {
     const LiftedRegister reg{m.c[static_cast<std::size_t>(i / fragment.per_register)], 4};
     const std::size_t at = static_cast<std::size_t>(i % fragment.per_register) * size;
     const RowElement* places = m.places.data() + 32 * i;
     each_lane(warp.mask, [&](int lane) {
-      active_algebra->memory.store(access.at[places[lane].row] + places[lane].col * size,
-                                   LaneBytes(warp, reg, lane).tags + at, size);
+      memory.store(access.at[places[lane].row] + places[lane].col * size,
+                   LaneBytes(warp, reg, lane).tags + at, size);
     });
   }
   return true;

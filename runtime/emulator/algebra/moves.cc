@@ -81,7 +81,7 @@ bool select_by_sign(Warp& warp, const Op& op, const Lift& lift) {
     const bool zero = lift.spelling->type(1) == Type::f32 && by << 1 == 0;
     const bool first = !(by >> 31) || zero;
     if (tagged(warp, lift.s[2]))
-      active_algebra->decide(warp, *lift.spelling, first ? Decision::first : Decision::other);
+      algebra_of(warp).decide(warp, *lift.spelling, first ? Decision::first : Decision::other);
     LaneBytes(warp, lift.s[first ? 0 : 1], lane).write(warp, lift.d[0], lane);
   });
   return true;
@@ -93,22 +93,23 @@ bool compare_words(Warp& warp, const Op& op, const Lift& lift) {
   if (!tagged(warp, lift.s)) return true;
   const std::uint32_t mask = warp.mask;
   std::uint32_t known = 0;
+  Algebra& algebra = algebra_of(warp);
   for (std::uint32_t m = mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     for (const LiftedRegister& reg : lift.s) {
       const LaneBytes bytes(warp, reg, lane);
-      if (!depends(bytes, room_of(reg))) continue;
+      if (!depends(algebra.values, bytes, room_of(reg))) continue;
       known |= std::uint32_t{1} << lane;
       const Type type = lift.spelling->type(0);
       const auto size =
           std::min<std::size_t>(room_of(reg), static_cast<std::size_t>(bits(type)) / 8);
-      active_algebra->compare(bytes.tags, size, type);
+      algebra.compare(bytes.tags, size, type);
     }
   }
   lift.inner(warp, op);
   const std::uint32_t holds = predicate(warp, op.d) & mask;
-  if (holds & known) active_algebra->decide(warp, *lift.spelling, Decision::first);
-  if (~holds & known) active_algebra->decide(warp, *lift.spelling, Decision::other);
+  if (holds & known) algebra.decide(warp, *lift.spelling, Decision::first);
+  if (~holds & known) algebra.decide(warp, *lift.spelling, Decision::other);
   return false;
 }
 
@@ -133,6 +134,7 @@ bool permute_bytes(Warp& warp, const Op& op, const Lift& lift) {
   if (!tagged(warp, lift.s)) return forget(warp, op, lift);
   constexpr isa::QualifierSet modes = "f4e b4e rc8 ecl ecr rc16";
   if (!(lift.spelling->words & modes).empty()) return compute_bits(warp, op, lift);
+  Algebra& algebra = algebra_of(warp);
   each_lane(warp.mask, [&](int lane) {
     const LaneBytes low(warp, lift.s[0], lane), high(warp, lift.s[1], lane);
     const std::uint64_t selector = LaneBytes(warp, lift.s[2], lane).word();
@@ -141,8 +143,8 @@ bool permute_bytes(Warp& warp, const Op& op, const Lift& lift) {
       const std::uint64_t nibble = selector >> 4 * i & 15, byte = nibble & 7;
       const Tag tag = byte < 4 ? low.tags[byte] : high.tags[byte - 4];
       if (!(nibble & 8)) out.tags[i] = tag;
-      else if (tag && !active_algebra->take_bits(&tag, 1))
-        active_algebra->spoil(&warp, out.tags + i, 1, "prmt spreads the sign of a value");
+      else if (tag && !algebra.take_bits(&tag, 1))
+        algebra.spoil(&warp, out.tags + i, 1, "prmt spreads the sign of a value");
     }
     out.write(warp, lift.d[0], lane);
   });

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/emulator/algebra/products.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -106,7 +104,7 @@ struct Registers {
 
 // An element whose container has so many bits: below a byte what the bits say.
 Ref read_element(Warp& warp, const LaneBytes& from, int bit, int container, Type type) {
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   const int byte = bit / 8;
   if (container >= 8) return algebra.read(&warp, from.tags + byte, from.bits + byte, type);
   if (!algebra.take_bits(from.tags + byte, 1))
@@ -145,12 +143,13 @@ std::vector<Matrix> read_fragment(Warp& warp, const isa::Form& form, Operand ope
 // ---- Sparse A: with zeros where its metadata leaves some out.
 
 template <typename WordOf>
-Matrix expand(const isa::Form& form, Matrix& a, int selector, const WordOf& word_of) {
+Matrix expand(Algebra& algebra, const isa::Form& form, Matrix& a, int selector,
+              const WordOf& word_of) {
   Matrix out(a.rows, form.shape.k);
-  std::fill(out.refs.begin(), out.refs.end(), active_algebra->values.zero());
+  std::fill(out.refs.begin(), out.refs.end(), algebra.values.zero());
   const int columns = form.shape.k / isa::codes_per_row(form),  // of a code
       kept = columns / 2;
-  active_algebra->sparse_words |= columns == 2;
+  algebra.sparse_words |= columns == 2;
   for (int row = 0; row < a.rows; ++row)
     for (int col = 0; col < a.cols; ++col) {
       const isa::MetadataBits place = isa::metadata(form, row, col / kept, selector);
@@ -162,7 +161,7 @@ Matrix expand(const isa::Form& form, Matrix& a, int selector, const WordOf& word
                                   : columns == 4 ? four >> 2 * in & 3
                                                  : (four >> 2 * (in / 2) & 3) * 2 + in % 2;
       Ref& to = out.at(row, col / kept * columns + static_cast<int>(index));
-      to = active_algebra->values.sum(to, a.at(row, col));
+      to = algebra.values.sum(to, a.at(row, col));
     }
   return out;
 }
@@ -170,8 +169,9 @@ Matrix expand(const isa::Form& form, Matrix& a, int selector, const WordOf& word
 // Reads a metadata register, of which the bits count.
 std::uint32_t metadata_word(Warp& warp, std::uint32_t slot, int lane) {
   const LaneBytes bytes(warp, {slot, 4}, lane);
-  if (!active_algebra->take_bits(bytes.tags, 4, as_metadata))
-    active_algebra->give_up(&warp, "sparse metadata is computed from values");
+  Algebra& algebra = algebra_of(warp);
+  if (!algebra.take_bits(bytes.tags, 4, as_metadata))
+    algebra.give_up(&warp, "sparse metadata is computed from values");
   return static_cast<std::uint32_t>(bytes.word());
 }
 
@@ -180,7 +180,7 @@ std::uint32_t metadata_word(Warp& warp, std::uint32_t slot, int lane) {
 template <typename LaneOf>
 void scale(Warp& warp, const isa::Form& form, std::uint32_t slot, int first_byte, bool by_columns,
            Matrix& matrix, const LaneOf& lane_of) {
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   const int blocks = form.scale_vec ? form.scale_vec : form.kind == isa::Kind::mxf4 ? 2 : 1;
   const int lines = by_columns ? matrix.cols : matrix.rows,
             length = by_columns ? matrix.rows : matrix.cols, each = length / blocks;
@@ -203,7 +203,7 @@ std::uint8_t register_bytes(const isa::Form& form, Operand operand) {
 
 // What is not followed: all results are undecided where any operand has values.
 void follow_bits(Warp& warp, const MatrixOperation& m, std::string why) {
-  Algebra& algebra = *active_algebra;
+  Algebra& algebra = algebra_of(warp);
   bool good = true;
   for (const auto* slots : {&m.a, &m.b, &m.c})
     for (const std::uint32_t slot : *slots)
@@ -219,9 +219,10 @@ void follow_bits(Warp& warp, const MatrixOperation& m, std::string why) {
 
 }  // namespace
 
-void multiply_values(Warp& warp, const MatrixOperation& m, const ScalePlaces& places) {
+bool ClusterAlgebra::multiply(Warp& warp, const MatrixOperation& m, const ScalePlaces& places) {
   const isa::Form& form = m.form;
-  if (form.bit_op != isa::BitOp::none) return follow_bits(warp, m, "single bits are not followed");
+  if (form.bit_op != isa::BitOp::none)
+    return follow_bits(warp, m, "single bits are not followed"), true;
   const std::span<Warp> one(&warp, 1);
   const auto fragment = [&](Operand operand, Type type, const std::vector<std::uint32_t>& slots) {
     return read_fragment(warp, form, operand, type, {one, slots, register_bytes(form, operand)});
@@ -229,7 +230,7 @@ void multiply_values(Warp& warp, const MatrixOperation& m, const ScalePlaces& pl
   std::vector<Matrix> a = fragment(Operand::a, form.a, m.a), b = fragment(Operand::b, form.b, m.b),
                       c = fragment(Operand::c, form.c, m.c);
   if (form.sparsity != isa::Sparsity::dense && m.metadata)
-    a[0] = expand(form, a[0], m.selector,
+    a[0] = expand(algebra, form, a[0], m.selector,
                   [&](int lane) { return metadata_word(warp, *m.metadata, lane); });
   if (m.scale_a)
     scale(warp, form, *m.scale_a, places.byte_a, false, a[0],
@@ -238,22 +239,23 @@ void multiply_values(Warp& warp, const MatrixOperation& m, const ScalePlaces& pl
     scale(warp, form, *m.scale_b, places.byte_b, true, b[0],
           [&](int col) { return 4 * col + places.thread_b; });
   for (std::size_t i = 0; i < a.size(); ++i)
-    multiply(active_algebra->values, a[i], b[i], c[i], false);
+    emulator::multiply(algebra.values, a[i], b[i], c[i], false);
   const Registers registers{one, m.d, register_bytes(form, Operand::d)};
   std::vector<LaneBytes> out(m.d.size() * 32);
   each_element(form, Operand::d, 32, [&](int matrix, int row, int col, int lane, int reg, int bit) {
-    active_algebra->write(out[static_cast<std::size_t>(reg * 32 + lane)].tags + bit / 8,
-                          c[static_cast<std::size_t>(matrix)].at(row, col), form.d);
+    algebra.write(out[static_cast<std::size_t>(reg * 32 + lane)].tags + bit / 8,
+                  c[static_cast<std::size_t>(matrix)].at(row, col), form.d);
   });
   const int count = static_cast<int>(m.d.size()), copies = isa::fragment(form, Operand::d).copies;
   for (int reg = 0; reg < count / copies; ++reg)
     for (int lane = 0; lane < 32; ++lane)
       registers.write(lane, reg, out[static_cast<std::size_t>(reg * 32 + lane)]);
+  return true;
 }
 
-void multiply_values(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
-                     const WgmmaOperands& operands) {
-  Algebra& algebra = *active_algebra;
+void ClusterAlgebra::multiply_warpgroup(Warp& warp, std::span<Warp> warps,
+                                        const WarpgroupOperation& w,
+                                        const WgmmaOperands& operands) {
   const isa::Form& form = w.product->form();
   const bool sparse = form.sparsity != isa::Sparsity::dense;
   const auto from_shared = [&](std::uint64_t bits, bool mn_major, Type type, int outer, int k,
@@ -280,13 +282,13 @@ void multiply_values(Warp& warp, std::span<Warp> warps, const WarpgroupOperation
                          : read_fragment(warp, form, Operand::a, form.a, {warps, w.a, 4})[0];
   Matrix b = from_shared(operands.b_descriptor, operands.trans_b, form.b, form.shape.n, k, true);
   if (sparse && w.metadata)
-    a = expand(form, a, operands.selector, [&](int lane) {
+    a = expand(algebra, form, a, operands.selector, [&](int lane) {
       return metadata_word(warps[static_cast<std::size_t>(lane / 32)], *w.metadata, lane % 32);
     });
   Matrix d(form.shape.m, form.shape.n);
   if (operands.scale_d) d = read_fragment(warp, form, Operand::d, form.d, {warps, w.d, 4})[0];
   else std::fill(d.refs.begin(), d.refs.end(), algebra.values.zero());
-  multiply(algebra.values, a, b, d, (operands.scale_a < 0) != (operands.scale_b < 0));
+  emulator::multiply(algebra.values, a, b, d, (operands.scale_a < 0) != (operands.scale_b < 0));
   std::vector<LaneBytes> out(w.d.size() * 128);
   each_element(form, Operand::d, 128, [&](int, int row, int col, int lane, int reg, int bit) {
     algebra.write(out[static_cast<std::size_t>(reg * 128 + lane)].tags + bit / 8, d.at(row, col),

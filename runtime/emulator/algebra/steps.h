@@ -7,9 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/algebra/lift.h"
-#include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/algebra/observer.h"
 #include "runtime/emulator/machine/lanes.h"
 
 namespace tartan::TARTAN_ABI::emulator {
@@ -60,11 +59,10 @@ inline bool tagged(const Warp& warp, const LiftedRegister& reg) {
 bool tagged(const Warp& warp, const std::vector<LiftedRegister>& regs);
 
 /// Whether any of the first `count` bytes rests on inputs.
-inline bool depends(const LaneBytes& bytes, std::size_t count) {
+inline bool depends(const Values& values, const LaneBytes& bytes, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const Tag tag = bytes.tags[i];
-    if (is_input(tag) || (is_valued(tag) && !active_algebra->values[ref_of(tag)].constant))
-      return true;
+    if (is_input(tag) || (is_valued(tag) && !values[ref_of(tag)].constant)) return true;
   }
   return false;
 }

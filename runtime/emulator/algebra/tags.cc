@@ -2,7 +2,6 @@
 #include "runtime/emulator/algebra/tags.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -42,7 +41,7 @@ void TagMemory::load(const std::byte* at, Tag* to, std::size_t bytes) {
   });
 }
 
-void TagMemory::store(std::byte* at, const Tag* from, std::size_t bytes) {
+void TagMemory::store(const std::byte* at, const Tag* from, std::size_t bytes) {
   each_page(at, bytes, [&](std::uintptr_t page, std::size_t first, std::size_t some) {
     Tag* tags = find(page);
     if (!tags && std::any_of(from, from + some, [](Tag tag) { return tag != 0; }))
@@ -58,11 +57,10 @@ void TagMemory::clear(const std::byte* at, std::size_t bytes) {
   });
 }
 
-void TagMemory::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  thread_local std::vector<Tag> between;
-  between.resize(bytes);
-  load(from, between.data(), bytes);
-  store(to, between.data(), bytes);
+void TagMemory::copy(const std::byte* to, const std::byte* from, std::size_t bytes) {
+  between_.resize(bytes);
+  load(from, between_.data(), bytes);
+  store(to, between_.data(), bytes);
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

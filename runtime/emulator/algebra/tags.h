@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "tartan/abi.h"
 
@@ -35,10 +36,10 @@ constexpr std::uint32_t part_of(Tag tag) { return code(tag) - size_of_element(ta
 class TagMemory {
  public:
   void load(const std::byte* at, Tag* to, std::size_t bytes);
-  void store(std::byte* at, const Tag* from, std::size_t bytes);
+  void store(const std::byte* at, const Tag* from, std::size_t bytes);
   void clear(const std::byte* at, std::size_t bytes);
   /// As memmove.
-  void copy(std::byte* to, const std::byte* from, std::size_t bytes);
+  void copy(const std::byte* to, const std::byte* from, std::size_t bytes);
 
  private:
   static constexpr std::size_t page_bytes = 4096;
@@ -55,6 +56,7 @@ class TagMemory {
 
   std::unordered_map<std::uintptr_t, std::unique_ptr<Tag[]>> pages_;
   Cached cache_[256];
+  std::vector<Tag> between_;  // of copy()
 };
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -260,7 +260,8 @@ void FlowRules::transpose() {
 // ---- wmma.load and wmma.store, element by element.
 
 void ClusterDefinedness::load_element(Warp& warp, int lane, const std::byte* from,
-                                      std::uint32_t slot, int shift, int width, int register_bits) {
+                                      const ElementPlace& place) {
+  const auto [slot, shift, width, register_bits] = place;
   const auto l = static_cast<std::uint32_t>(lane);
   const Piece at = piece(warp, from);
   const bool any = any_undefined(at, static_cast<std::uint64_t>(std::max(width, 8) / 8));
@@ -275,9 +276,9 @@ void ClusterDefinedness::load_element(Warp& warp, int lane, const std::byte* fro
   settle(warp);
 }
 
-void ClusterDefinedness::store_element(Warp& warp, int lane, const std::byte* to,
-                                       std::uint32_t slot, int shift, int width,
-                                       int register_bits) {
+void ClusterDefinedness::store_element(Warp& warp, int lane, std::byte* to,
+                                       const ElementPlace& place) {
+  const auto [slot, shift, width, register_bits] = place;
   const auto l = static_cast<std::uint32_t>(lane);
   const auto bytes = static_cast<std::size_t>(width / 8);
   const Piece at = piece(warp, to);

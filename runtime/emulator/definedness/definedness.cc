@@ -48,6 +48,10 @@ LaunchDefinedness::LaunchDefinedness(const LaunchContext& context)
       poisoned(context.trial && context.trial->poisons ? context.trial : nullptr),
       grid(context.grid) {}
 
+void LaunchDefinedness::attach(Cluster& cluster) {
+  cluster.add(std::make_unique<ClusterDefinedness>(cluster, *this));
+}
+
 void ClusterDefinedness::start() {
   const std::byte unwritten{launch_.poisoned ? std::uint8_t{0} : std::uint8_t{0xFF}};
   for (auto& each : shared_) std::ranges::fill(each, unwritten);
@@ -138,7 +142,7 @@ void ClusterDefinedness::fill(Warp& warp, const std::byte* to, std::uint64_t byt
   if (const Piece at = piece(warp, to); at.bits) std::memset(at.bits, 0, bytes);
 }
 
-void ClusterDefinedness::move(Warp& warp, const std::byte* to, const std::byte* from,
+void ClusterDefinedness::move(Warp& warp, std::byte* to, const std::byte* from,
                               std::uint64_t bytes) {
   const Piece source = piece(warp, from), target = piece(warp, to);
   if (!target.bits) return;
@@ -149,16 +153,17 @@ void ClusterDefinedness::move(Warp& warp, const std::byte* to, const std::byte* 
   remember(target.bits, bytes, came_from);
 }
 
-void ClusterDefinedness::store(Warp& warp, std::uint32_t lane, const std::byte* to,
-                               const std::byte* from, std::uint64_t bytes) {
-  const Piece source = piece(warp, from), target = piece(warp, to);
+void ClusterDefinedness::store(Warp& warp, int lane, const StoredBytes& stored) {
+  const std::uint64_t bytes = stored.bytes;
+  const auto l = static_cast<std::uint32_t>(lane);
+  const Piece source = piece(warp, stored.from), target = piece(warp, stored.to);
   if (target.bits && target.place != UndefinedOrigin::Place::global)
-    return move(warp, to, from, bytes);
+    return move(warp, stored.to, stored.from, bytes);
   if (source.bits && any_undefined(source, bytes)) {
     for (std::uint64_t i = 0; i < bytes; ++i)
       if (source.bits[i] != std::byte{0}) {
         const Piece first{source.bits + i, source.place, source.address + i};
-        report(warp, lane, origin(warp, first, lane), "what is copied to global memory");
+        report(warp, l, origin(warp, first, l), "what is copied to global memory");
         break;
       }
     std::memset(source.bits, 0, bytes);
@@ -211,7 +216,7 @@ bool ClusterDefinedness::touches_undefined(Warp& warp, const InstructionOps& now
   });
 }
 
-void ClusterDefinedness::before(Warp& warp, const Op& op) {
+void ClusterDefinedness::run(Warp& warp, const Op& op) {
   const InstructionOps* now = warp.program->registers.starting_at(warp.pc - 1);
   if (!now) return;
   if (!warp.undefined || !touches_undefined(warp, *now)) {
@@ -229,20 +234,22 @@ void ClusterDefinedness::gathered(Warp& warp, std::uint32_t pc) {
   settle(warp);
 }
 
-void ClusterDefinedness::gathered(Warp& warp, std::span<const Gathered> places) {
+void ClusterDefinedness::gathered_apart(Warp& warp, std::span<const GatheredPlace> places) {
   std::uint32_t from = 0;
-  for (const Gathered& each : places)
+  for (const GatheredPlace& each : places)
     if (const InstructionOps* now = warp.program->registers.at(each.pc); now && !from)
       from = FlowRules(*this, warp, *now).undefined_source(each.lanes).value_or(0);
-  for (const Gathered& each : places)
+  for (const GatheredPlace& each : places)
     if (const InstructionOps* now = warp.program->registers.at(each.pc))
       FlowRules(*this, warp, *now).set_results(each.lanes, from);
   settle(warp);
 }
 
 void ClusterDefinedness::shuffle(Warp& warp, const Op& op, const std::uint32_t (&from)[32]) {
-  RegisterShadow& bits = shadow(warp);
   const auto* const members = lanes<std::uint32_t>(warp, op.e);
+  const auto is_named = [&](int lane) { return (members[lane] >> (from[lane] & 31) & 1) != 0; };
+  if (!warp.undefined && lanes_where(warp.mask, is_named) == warp.mask) return;
+  RegisterShadow& bits = shadow(warp);
   std::uint32_t out[32] = {}, origins[32] = {};
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));

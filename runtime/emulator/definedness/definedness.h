@@ -28,16 +28,15 @@
 
 #include "runtime/emulator/definedness/register_shadow.h"
 #include "runtime/emulator/definedness/reports.h"
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/machine/program.h"
 #include "runtime/emulator/machine/warp.h"
 #include "tartan/isa/spelling.h"
 #include "tartan/ptx/tree.h"
 
 namespace tartan::TARTAN_ABI::emulator {
-
-class Cluster;
-struct LaunchContext;
 
 /// The flow of an instruction's opcode.
 Flow flow_of(const isa::Spelling& spelling);
@@ -52,9 +51,10 @@ bool is_value(const isa::Spelling& spelling, const RegisterUse& use);
 void prepare_definedness(Program& program, const ptx::Module& module);
 
 /// What a launch shares.
-class LaunchDefinedness {
+class LaunchDefinedness final : public LaunchObserver {
  public:
   explicit LaunchDefinedness(const LaunchContext& context);
+  void attach(Cluster& cluster) override;
 
   UndefinedReports reports;
   detail::Trial* const poisoned;  // of a launch in which racing reads alone bring undefined values
@@ -62,48 +62,38 @@ class LaunchDefinedness {
 };
 
 /// The undefined bits of a cluster's threads.
-class ClusterDefinedness {
+class ClusterDefinedness final : public ValueEvents {
  public:
-  /// An instruction at which lanes wait for others.
-  struct Gathered {
-    std::uint32_t pc = 0, lanes = 0;
-  };
+  static constexpr Seat seat = 0;
 
   ClusterDefinedness(Cluster& cluster, LaunchDefinedness& launch);
-  /// The cluster begins: nothing is written.
-  void start();
+  void start() override;
+  void run(Warp& warp, const Op& op) override;
+  void gathered(Warp& warp, std::uint32_t pc) override;
+  void gathered_apart(Warp& warp, std::span<const GatheredPlace> places) override;
+  void fill(Warp& warp, const std::byte* to, std::uint64_t bytes) override;
+  void move(Warp& warp, std::byte* to, const std::byte* from, std::uint64_t bytes) override;
+  /// Where it goes to global memory, that decides what is stored.
+  void store(Warp& warp, int lane, const StoredBytes& stored) override;
+  /// What comes from a lane that its member mask, op.e, does not name is undefined.
+  void shuffle(Warp& warp, const Op& op, const std::uint32_t (&from)[32]) override;
+  void load_element(Warp& warp, int lane, const std::byte* from,
+                    const ElementPlace& place) override;
+  void store_element(Warp& warp, int lane, std::byte* to, const ElementPlace& place) override;
+  void store_register(Warp& warp, int, std::uint32_t, const StoredBytes& stored) override {
+    fill(warp, stored.to, stored.bytes);
+  }
+  void copy_register(Warp& warp, std::uint32_t to, std::uint32_t from, int bits) override;
+  bool multiply(Warp& warp, const MatrixOperation& m, const ScalePlaces& places) override;
+  bool issue_product(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w) override;
+  void multiply_warpgroup(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& operation,
+                          const WgmmaOperands& operands) override;
 
-  /// `op` is about to run for warp.mask, of the lanes warp.group.
-  void before(Warp& warp, const Op& op);
-  /// All lanes of a collective are there, warp.mask: it is about to run.
-  void gathered(Warp& warp, std::uint32_t pc);
-  /// The same for one whose lanes came to several places of the text.
-  void gathered(Warp& warp, std::span<const Gathered> places);
-
-  // What handlers say, in host addresses.
-  void fill(Warp& warp, const std::byte* to, std::uint64_t bytes);
-  /// Bits go along with bytes.
-  void move(Warp& warp, const std::byte* to, const std::byte* from, std::uint64_t bytes);
-  /// Shared memory goes to global memory, by a lane: that decides what is stored.
-  void store(Warp& warp, std::uint32_t lane, const std::byte* to, const std::byte* from,
-             std::uint64_t bytes);
-  /// A lane of shfl.sync reads lane from[lane] & 31 of op.a. What comes from a lane that its member
-  /// mask, op.e, does not name is undefined.
-  void shuffle(Warp& warp, const Op& op, const std::uint32_t (&from)[32]);
-  /// An element of a fragment that wmma.load or wmma.store moves between memory and a register.
-  void load_element(Warp& warp, int lane, const std::byte* from, std::uint32_t slot, int shift,
-                    int width, int register_bits);
-  void store_element(Warp& warp, int lane, const std::byte* to, std::uint32_t slot, int shift,
-                     int width, int register_bits);
-  void copy_register(Warp& warp, std::uint32_t to, std::uint32_t from, int bits);
   /// Registers that got defined values by an op of its own.
   void define(Warp& warp, std::uint32_t slot, int bits, std::uint32_t lanes);
   /// In a poisoned launch: what those lanes load by the op at warp.pc - 1 is undefined, since the
   /// load at `pc` races. It is to be called before the op is done, or after a collective.
   void poison(Warp& warp, std::uint32_t lanes, std::uint32_t pc);
-  /// wgmma of four warps is about to run.
-  void multiply(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& operation,
-                const WgmmaOperands& operands);
 
  private:
   friend class FlowRules;

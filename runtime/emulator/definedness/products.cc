@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/emulator/definedness/flow_rules.h"
+#include "runtime/emulator/definedness/sparse_metadata.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "tartan/isa/fragment.h"
@@ -137,9 +138,33 @@ void each_chunk(const MatrixDescriptor& descriptor, bool mn_major, int bits, int
 
 }  // namespace
 
-void ClusterDefinedness::multiply(Warp& warp, std::span<Warp> warps,
-                                  const WarpgroupOperation& operation,
-                                  const WgmmaOperands& operands) {
+bool ClusterDefinedness::multiply(Warp& warp, const MatrixOperation& m, const ScalePlaces&) {
+  if (!m.metadata) return true;
+  const auto found = find_illegal_code(m.form, lanes<std::uint32_t>(warp, *m.metadata), m.selector);
+  if (found) warp.fail("sparse-metadata"_rule, found->message, found->lane);
+  return !found;
+}
+
+bool ClusterDefinedness::issue_product(Warp& warp, std::span<Warp> warps,
+                                       const WarpgroupOperation& w) {
+  if (!w.metadata) return true;
+  constexpr std::size_t lanes_of_warp = 32;
+  std::vector<std::uint32_t> words;
+  for (Warp& each : warps) {
+    const auto* const first = lanes<std::uint32_t>(each, *w.metadata);
+    words.insert(words.end(), first, first + lanes_of_warp);
+  }
+  const auto found = find_illegal_code(w.product->form(), words.data(), w.immediates.selector);
+  if (!found) return true;
+  const auto lane = static_cast<std::size_t>(found->lane);
+  warp.block->fail(warps[lane / lanes_of_warp], warp.pc - 1, "sparse-metadata"_rule, found->message,
+                   static_cast<int>(lane % lanes_of_warp), 0);
+  return false;
+}
+
+void ClusterDefinedness::multiply_warpgroup(Warp& warp, std::span<Warp> warps,
+                                            const WarpgroupOperation& operation,
+                                            const WgmmaOperands& operands) {
   constexpr std::uint64_t chunk = 16;
   const isa::Form& form = operation.product->form();
   const bool sparse = form.sparsity != isa::Sparsity::dense;

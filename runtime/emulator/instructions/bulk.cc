@@ -11,7 +11,6 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -57,10 +56,7 @@ constexpr std::uint8_t has_barrier = 1, is_multicast = 2, is_masked = 4, is_clip
 // Of every 16 bytes those whose bit is set.
 void copy_masked(std::byte* to, const std::byte* from, std::uint32_t bytes, std::uint32_t mask) {
   for (std::uint32_t i = 0; i < bytes; ++i)
-    if (mask >> i % 16 & 1) {
-      to[i] = from[i];
-      move_tags(to + i, from + i, 1);
-    }
+    if (mask >> i % 16 & 1) to[i] = from[i];
 }
 
 // One lane's copy to one destination.
@@ -72,8 +68,7 @@ struct Copy {
   std::optional<std::uint32_t> mask = {};
 
   void define(Warp& warp, int lane) const {
-    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-      definedness->store(warp, static_cast<std::uint32_t>(lane), to, from, bytes);
+    tell(warp, &ValueEvents::store, lane, StoredBytes{to, from, bytes, reduction, mask});
   }
   void move(const std::byte* source) const {
     if (mask) copy_masked(to, source, bytes, *mask);

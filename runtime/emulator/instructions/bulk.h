@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "runtime/emulator/decode/decoder.h"
+#include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/machine/warp.h"
 #include "runtime/emulator/races/detector.h"
 
@@ -27,12 +28,16 @@ Op address_at(const Warp& warp, std::uint32_t list);
 std::byte* resolve_range(Warp& warp, int lane, Window window, std::uint64_t address,
                          std::uint64_t bytes, std::uint32_t unit);
 
-/// Combines `bytes` bytes of elements at `from` into those at `to`, in order.
-using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t bytes);
 /// Null for an unknown name. `flush`: subnormal f32 are zeros, in memory and in the result.
 Reduction find_reduction(std::string_view name, Type type, bool flush = false);
 /// The reduction that the spelling names; empty if none.
 std::string_view reduction_name(Decoder& d);
+/// What it does, and to which elements.
+struct ReducedElement {
+  std::string_view name;
+  Type type = Type::none;
+};
+ReducedElement reduced_by(Reduction reduction);
 /// A copy, or a reduction; `to` is a multiple of an element's size.
 void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction);
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/numbers/small_float.h"
 
@@ -135,19 +134,13 @@ std::string_view reduction_name(Decoder& d) {
   return d.spelling.any("add min max and or xor inc dec");
 }
 
-namespace {
-
-void reduce_tags(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction) {
+ReducedElement reduced_by(Reduction reduction) {
   const auto row = std::ranges::find(reductions, reduction, &ReductionRow::apply);
-  const bool known = row != std::end(reductions);
-  active_algebra->reduce(to, from, bytes, known ? row->name : "add", known ? row->type : Type::f32);
+  if (row == std::end(reductions)) return {"add", Type::f32};  // that flushes subnormal numbers
+  return {row->name, row->type};
 }
 
-}  // namespace
-
 void move_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, Reduction reduction) {
-  if (active_algebra && reduction) reduce_tags(to, from, bytes, reduction);
-  else move_tags(to, from, bytes);
   if (reduction) reduction(to, from, bytes);
   else std::memmove(to, from, bytes);
 }

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -47,10 +46,8 @@ void fill_shared(Warp& warp, const Op& op) {
     std::byte* const to = resolve_range(warp, lane, where.window, at[lane], bytes, word);
     if (!to) return;
     std::memset(to, 0, bytes);
-    clear_tags(to, bytes);
     note_lane_access(warp, lane, {where.window, at[lane], bytes}, true);
-    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-      definedness->fill(warp, to, bytes);
+    tell(warp, &ValueEvents::fill, to, bytes);
   }
 }
 
@@ -78,15 +75,12 @@ void store_async(Warp& warp, const Op& op) {
       else std::memcpy(value, &lanes<std::uint32_t>(warp, slots[k])[lane], 4);
     }
     Move move = [&warp, count = op.count, values, size, slots, reduction, lane,
-                 target = to.at[lane]]() mutable {
+                 target = to.at[lane]] {
       for (std::uint32_t k = 0; k < count; ++k) {
-        if (active_algebra)
-          active_algebra->memory.store(
-              values.bytes[k], warp.tags + slots[k] + size * static_cast<unsigned>(lane), size);
-        move_bytes(target + k * size, values.bytes[k], size, reduction);
+        const StoredBytes stored{target + k * size, values.bytes[k], size, reduction};
+        tell(warp, &ValueEvents::store_register, lane, slots[k], stored);
+        move_bytes(stored.to, stored.from, size, reduction);
       }
-      if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-        definedness->fill(warp, target, size * count);
     };
     const auto strong = reduction ? std::optional(Scope::cluster) : std::nullopt;
     if (!complete_transactions(

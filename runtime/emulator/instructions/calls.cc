@@ -12,7 +12,6 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -35,20 +34,18 @@ std::byte* local_place(Warp& warp, int lane, std::uint32_t base, std::uint32_t a
   return warp.local + warp.local_step * static_cast<std::uint64_t>(lane) +
          lanes<std::uint32_t>(warp, base)[lane] + at;
 }
-// The tags of a lane's part of a register.
+// So many bytes of a lane's part of a register.
 template <typename R>
-Tag* tags_of(Warp& warp, std::uint32_t slot, int lane) {
-  return warp.tags + slot + sizeof(R) * static_cast<std::size_t>(lane);
+ElementPlace first_bytes(std::uint32_t slot, std::uint64_t bytes) {
+  return {.slot = slot, .width = static_cast<int>(8 * bytes), .register_bits = 8 * sizeof(R)};
 }
 void copy_local(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::byte* const to = local_place(warp, lane, op.e, op.d);
     const std::byte* const from = local_place(warp, lane, op.b, op.a);
-    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-      definedness->move(warp, to, from, op.value);
+    tell(warp, &ValueEvents::move, to, from, op.value);
     std::memmove(to, from, op.value);
-    move_tags(to, from, op.value);
   }
 }
 template <typename R>
@@ -57,11 +54,8 @@ void register_to_local(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::byte* const to = local_place(warp, lane, op.e, op.d);
-    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-      definedness->store_element(warp, lane, to, op.a, 0, static_cast<int>(8 * op.value),
-                                 8 * sizeof(R));
+    tell(warp, &ValueEvents::store_element, lane, to, first_bytes<R>(op.a, op.value));
     std::memcpy(to, &a[lane], op.value);
-    if (active_algebra) active_algebra->memory.store(to, tags_of<R>(warp, op.a, lane), op.value);
   }
 }
 template <typename R>
@@ -71,14 +65,9 @@ void local_to_register(Warp& warp, const Op& op) {
     const int lane = std::countr_zero(m);
     R value = 0;
     const std::byte* const from = local_place(warp, lane, op.b, op.a);
-    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-      definedness->load_element(warp, lane, from, op.d, 0, static_cast<int>(8 * op.value),
-                                8 * sizeof(R));
+    tell(warp, &ValueEvents::load_element, lane, from, first_bytes<R>(op.d, op.value));
     std::memcpy(&value, from, op.value);
     d[lane] = value;
-    if (!active_algebra) continue;
-    std::fill_n(tags_of<R>(warp, op.d, lane), sizeof(R), 0);
-    active_algebra->memory.load(from, tags_of<R>(warp, op.d, lane), op.value);
   }
 }
 template <typename R>
@@ -86,17 +75,12 @@ void register_to_register(Warp& warp, const Op& op) {
   auto* d = lanes<R>(warp, op.d);
   const auto* a = lanes<R>(warp, op.a);
   each_lane(warp.mask, [=](int i) { d[i] = a[i]; });
-  if (active_algebra)
-    each_lane(warp.mask, [&](int i) {
-      std::copy_n(tags_of<R>(warp, op.a, i), sizeof(R), tags_of<R>(warp, op.d, i));
-    });
-  if (warp.undefined)
-    warp.block->cluster().definedness()->copy_register(warp, op.d, op.a, 8 * sizeof(R));
+  tell(warp, &ValueEvents::copy_register, op.d, op.a, static_cast<int>(8 * sizeof(R)));
 }
 
 void copy_predicate(Warp& warp, const Op& op) {
   set_predicate(warp, op.d, predicate(warp, op.a));
-  if (warp.undefined) warp.block->cluster().definedness()->copy_register(warp, op.d, op.a, 1);
+  tell(warp, &ValueEvents::copy_register, op.d, op.a, 1);
 }
 
 // ---- Targets of indirect calls.

@@ -38,12 +38,6 @@ bool sources_take_part(Warp& warp, const Op& op, const std::uint32_t (&from)[32]
   return false;
 }
 
-// Whether a lane reads one that its member mask does not name.
-bool reads_outside(Warp& warp, const Op& op, const std::uint32_t (&from)[32]) {
-  const auto* const members = lanes<std::uint32_t>(warp, op.e);
-  return lanes_where(warp.mask, [&](int i) { return !(members[i] >> (from[i] & 31) & 1); }) != 0;
-}
-
 // op.b: lane or delta, op.c: clamp and segment mask; flags 1: the predicate op.list is written.
 template <Shuffle S>
 void shuffle(Warp& warp, const Op& op) {
@@ -53,9 +47,7 @@ void shuffle(Warp& warp, const Op& op) {
   std::uint32_t from[32], out[32];
   for (std::uint32_t i = 0; i < 32; ++i) from[i] = shuffle_source<S>(i, b[i], c[i]);
   if (!sources_take_part(warp, op, from)) return;
-  if (ClusterDefinedness* const undefined = warp.block->cluster().definedness();
-      undefined && (warp.undefined || reads_outside(warp, op, from)))
-    undefined->shuffle(warp, op, from);
+  tell(warp, &ValueEvents::shuffle, op, from);
   for (int i = 0; i < 32; ++i) out[i] = a[from[i] & 31];
   auto* d = lanes<std::uint32_t>(warp, op.d);
   each_lane(warp.mask, [&](int i) { d[i] = out[i]; });

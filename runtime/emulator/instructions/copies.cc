@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -18,15 +17,6 @@ namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 void no_operation(Warp&, const Op&) {}
-
-// Undefined bits of the source go along; what is not copied is zero.
-void note_copy(Warp& warp, const std::byte* to, const std::byte* from, std::uint32_t copied,
-               std::uint32_t filled) {
-  ClusterDefinedness* const definedness = warp.block->cluster().definedness();
-  if (!definedness) return;
-  if (copied < filled) definedness->fill(warp, to, filled);
-  if (copied) definedness->move(warp, to, from, copied);
-}
 
 // What the lanes of cp.async copy: so many bytes each, and zeros behind them.
 struct Copies {
@@ -42,9 +32,8 @@ void move_copies(Warp& warp, const Copies& copies) {
     std::byte data[16] = {};
     std::byte* const to = copies.to.at[lane];
     if (bytes) std::memcpy(data, copies.from.at[lane], bytes);
-    clear_tags(to, copies.room);
-    if (bytes) move_tags(to, copies.from.at[lane], bytes);
-    note_copy(warp, to, copies.from.at[lane], bytes, copies.room);
+    if (bytes < copies.room) tell(warp, &ValueEvents::fill, to, copies.room);
+    if (bytes) tell(warp, &ValueEvents::move, to, copies.from.at[lane], bytes);
     std::memcpy(to, data, copies.room);
   }
 }
@@ -75,13 +64,11 @@ void copy(Warp& warp, const Op& op) {
   const std::uint32_t complete = lanes_where(reading, [&](int i) { return sizes[i] >= op.count; });
   if (complete == whole && !warp.block->cluster().late()) {  // the usual case
     if (!resolve(warp, source, op.count, from)) return;
-    if (active_algebra) each_lane(whole, [&](int i) { move_tags(to.at[i], from.at[i], op.count); });
+    if (warp.block->cluster().values_are_followed())
+      each_lane(whole,
+                [&](int i) { tell(warp, &ValueEvents::move, to.at[i], from.at[i], op.count); });
     const auto move = [&](auto bytes) {
       each_lane(whole, [&](int i) { std::memcpy(to.at[i], from.at[i], bytes); });
-      for (std::uint32_t m = whole; m; m &= m - 1) {
-        const int lane = std::countr_zero(m);
-        note_copy(warp, to.at[lane], from.at[lane], op.count, op.count);
-      }
     };
     if (op.count == 16) return move(std::integral_constant<std::size_t, 16>{});
     if (op.count == 8) return move(std::integral_constant<std::size_t, 8>{});

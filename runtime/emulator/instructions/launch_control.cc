@@ -9,7 +9,6 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -37,9 +36,7 @@ bool respond(Warp& warp, int lane, std::uint64_t target, std::uint64_t barrier,
   return complete_transactions(warp, lane, barrier, response_bytes,
                                {.at = at, .room = response_bytes}, [=, &warp] {
                                  std::memcpy(at, words.data(), response_bytes);
-                                 clear_tags(at, response_bytes);
-                                 if (auto* const undefined = warp.block->cluster().definedness())
-                                   undefined->fill(warp, at, response_bytes);
+                                 tell(warp, &ValueEvents::fill, at, response_bytes);
                                });
 }
 

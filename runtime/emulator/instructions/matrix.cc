@@ -7,9 +7,6 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/algebra/algebra.h"
-#include "runtime/emulator/algebra/products.h"
-#include "runtime/emulator/instructions/sparse_metadata.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -191,17 +188,18 @@ std::uint64_t element_bits(const isa::Form& form, RowElement at, std::uint64_t s
   return index * static_cast<std::uint64_t>(bits(form.d));
 }
 
-// Says which bits of a fragment's register an element takes, to launches that are watched.
+// Says which bits of a fragment's register an element takes.
 void note_element(Warp& warp, const MatrixOperation& m, bool stores, int lane, int i,
-                  const std::byte* at) {
-  ClusterDefinedness* const definedness = warp.block->cluster().definedness();
-  if (!definedness) return;
+                  std::byte* at) {
+  if (!warp.block->cluster().values_are_followed()) return;
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
   const auto r = static_cast<std::size_t>(i / fragment.per_register);
-  const int shift = i % fragment.per_register * fragment.container_bits, width = bits(m.form.d);
-  if (stores)
-    definedness->store_element(warp, lane, at, m.c[r], shift, width, fragment.register_bits);
-  else definedness->load_element(warp, lane, at, m.d[r], shift, width, fragment.register_bits);
+  const ElementPlace place{.slot = stores ? m.c[r] : m.d[r],
+                           .shift = i % fragment.per_register * fragment.container_bits,
+                           .width = bits(m.form.d),
+                           .register_bits = fragment.register_bits};
+  if (stores) tell(warp, &ValueEvents::store_element, lane, at, place);
+  else tell(warp, &ValueEvents::load_element, lane, at, place);
 }
 
 // Calls body(lane, element, host address of its byte, first bit in it) for every element of the
@@ -243,26 +241,15 @@ void load_fragment(Warp& warp, const Op& op) {
   const isa::Fragment fragment = isa::fragment(m.form, m.form.operand);
   const int width = bits(m.form.d);
   std::uint64_t out[8][32] = {};
-  std::vector<Tag> tags(active_algebra ? 8 * 32 * 8 : 0);
   each_element(warp, op, m, false, [&](int lane, int i, const std::byte* from, int bit) {
     std::uint64_t value = 0;
     std::memcpy(&value, from, static_cast<std::size_t>(std::max(width, 8) / 8));
-    if (active_algebra) {
-      const auto at = static_cast<std::size_t>(i % fragment.per_register * fragment.container_bits);
-      const std::size_t reg = static_cast<std::size_t>(i / fragment.per_register * 32 + lane);
-      active_algebra->memory.load(from, &tags[8 * reg + at / 8],
-                                  static_cast<std::size_t>(std::max(width, 8) / 8));
-    }
     value = value >> bit & (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
     out[i / fragment.per_register][lane] |= value
                                             << i % fragment.per_register * fragment.container_bits;
   });
   if (warp.leave && warp.block->stopped()) return;
   for (std::size_t r = 0; r < m.d.size(); ++r) {
-    const auto bytes = static_cast<std::size_t>(fragment.register_bits) / 8;
-    if (active_algebra)
-      for (std::size_t i = 0; i < 32; ++i)
-        std::copy_n(&tags[8 * (32 * r + i)], bytes, warp.tags + m.d[r] + bytes * i);
     if (fragment.register_bits == 64) {
       auto* d = lanes<std::uint64_t>(warp, m.d[r]);
       each_lane(warp.mask, [&](int i) { d[i] = out[r][i]; });
@@ -285,13 +272,6 @@ void store_fragment(Warp& warp, const Op& op) {
                                    : lanes<std::uint32_t>(warp, m.c[r])[lane];
     const std::uint64_t value = word >> i % fragment.per_register * fragment.container_bits;
     std::memcpy(to, &value, bytes);
-    if (active_algebra)
-      active_algebra->memory.store(
-          to,
-          warp.tags + m.c[r] +
-              static_cast<std::size_t>(fragment.register_bits / 8 * lane +
-                                       i % fragment.per_register * fragment.container_bits / 8),
-          bytes);
   });
 }
 
@@ -339,12 +319,8 @@ void product(Warp& warp, const Op& op) {
   const MatrixOperation& m = warp.program->matrices[op.list];
   const auto select_a = read_selector(warp, m.select_a), select_b = read_selector(warp, m.select_b);
   if (!select_a || !select_b) return;
-  if (active_algebra)
-    multiply_values(warp, m, {select_a->byte, select_a->thread, select_b->byte, select_b->thread});
-  if (m.metadata && warp.block->cluster().definedness())
-    if (const auto found =
-            find_illegal_code(m.form, lanes<std::uint32_t>(warp, *m.metadata), m.selector))
-      return warp.fail("sparse-metadata"_rule, found->message, found->lane);
+  const ScalePlaces places{select_a->byte, select_a->thread, select_b->byte, select_b->thread};
+  if (!ask(warp, &ValueEvents::multiply, m, places)) return;
   void *d[8], *a[8], *b[8], *c[8];
   const auto point = [&](void** to, const std::vector<std::uint32_t>& slots) {
     for (std::size_t i = 0; i < slots.size(); ++i) to[i] = warp.arena + slots[i];
@@ -367,7 +343,8 @@ void product(Warp& warp, const Op& op) {
                   .byte_a = select_a->byte,
                   .thread_a = select_a->thread,
                   .byte_b = select_b->byte,
-                  .thread_b = select_b->thread});
+                  .thread_b = select_b->thread},
+                 warp.block->cluster().scratch);
   warp.multiply_adds += m.product->multiply_adds();
 }
 

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
@@ -109,7 +108,7 @@ void act_at(Warp& warp, const Op& op, const Access& access) {
   // Lanes that arrived at the mbarrier of the last of them, and are still to say what they did.
   std::uint32_t arrived = 0;
   const std::byte* arrived_at = nullptr;
-  const auto tell = [&] {
+  const auto tell_arrivals = [&] {
     for (std::uint32_t m = op.c & after_copies ? arrived : 0; m; m &= m - 1)
       races->copies_arrive(warp, static_cast<std::uint32_t>(std::countr_zero(m)), arrived_at);
     if (arrived && !(op.c & after_copies))
@@ -124,8 +123,7 @@ void act_at(Warp& warp, const Op& op, const Access& access) {
                           return access.at[other] == at && counts[other] == counts[lane];
                         }));
     if (determinacy && action == Action::init) determinacy->initialised(warp.block->cluster(), at);
-    if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-      definedness->fill(warp, at, 8);
+    tell(warp, &ValueEvents::fill, at, 8);
     if (races && action != Action::init && action != Action::invalidate &&
         !races->use(warp, 1u << lane, at, (op.c & after_copies) != 0))
       return;
@@ -173,7 +171,7 @@ void act_at(Warp& warp, const Op& op, const Access& access) {
     }
     const bool arrives = action != Action::init && action != Action::expect;
     if (races && arrives) {
-      if (at != arrived_at) tell();
+      if (at != arrived_at) tell_arrivals();
       arrived |= 1u << lane;
       arrived_at = at;
     }
@@ -181,11 +179,11 @@ void act_at(Warp& warp, const Op& op, const Access& access) {
     if (!barrier.store(at)) continue;
     if (timeline) timeline->phase_ended(at);
     if (!races) continue;
-    tell();
+    tell_arrivals();
     if (determinacy) determinacy->phase_ends(warp.block->cluster(), at);
     races->end_phase(at);
   }
-  if (races) tell();
+  if (races) tell_arrivals();
 }
 
 void act(Warp& warp, const Op& op) {

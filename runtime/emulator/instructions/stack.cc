@@ -11,8 +11,8 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 
 namespace tartan::TARTAN_ABI::emulator {
@@ -73,8 +73,7 @@ void save_registers(Warp& warp, const Op& op) {
       }
       each_word(warp, saved, lane, [&](const std::byte* from, std::size_t bytes) {
         std::memcpy(to, from, bytes);
-        if (active_algebra)
-          active_algebra->memory.store(to, warp.tags + (from - warp.arena), bytes);
+        tell(warp, &ValueEvents::save, to, static_cast<std::size_t>(from - warp.arena), bytes);
         to += bytes;
       });
     }
@@ -94,7 +93,7 @@ void restore_registers(Warp& warp, const Op& op) {
       }
       each_word(warp, saved, lane, [&](std::byte* to, std::size_t bytes) {
         std::memcpy(to, from, bytes);
-        if (active_algebra) active_algebra->memory.load(from, warp.tags + (to - warp.arena), bytes);
+        tell(warp, &ValueEvents::restore, static_cast<std::size_t>(to - warp.arena), from, bytes);
         from += bytes;
       });
     }

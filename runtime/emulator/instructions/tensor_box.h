@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/tensor_rows.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -49,7 +48,7 @@ class TensorBox {
     rows_ = gathers ? gathered_rows : map_.rows();
     const ClusterRaces* const races = warp.block->cluster().races();
     noted_ = races && races->whole();
-    definedness_ = warp.block->cluster().definedness();
+    followed_ = warp.block->cluster().values_are_followed();
   }
 
   const TensorMap& map() const { return map_; }
@@ -73,16 +72,12 @@ class TensorBox {
         [&](std::uint64_t index, const std::byte* memory, std::uint64_t first, std::uint64_t last) {
           for (std::uint64_t i = 0; i < row_bytes_; i += element_)
             if (i < first || i >= last) std::memcpy(&row[i], &outside, element_);
-          clear_tags(row.data(), row_bytes_);
           if (memory) std::memcpy(&row[first], memory, last - first);
-          if (memory) move_tags(&row[first], memory, last - first);
-          note(true, image, address, index, memory, first, last);
+          if (followed_) note_load(image, address, index, memory, first, last);
           if (memory && map_.type == tf32)
             for (std::uint64_t i = first; i < last; i += element_) round_to_tf32(&row[i]);
-          for (std::uint64_t i = 0; i < row_bytes_; i += chunk) {
+          for (std::uint64_t i = 0; i < row_bytes_; i += chunk)
             std::memcpy(image + place(address, index, i), &row[i], chunk);
-            move_tags(image + place(address, index, i), &row[i], chunk);
-          }
         });
   }
 
@@ -92,28 +87,38 @@ class TensorBox {
     return each_row(
         [&](std::uint64_t index, std::byte* memory, std::uint64_t first, std::uint64_t last) {
           if (!memory) return;
-          for (std::uint64_t i = 0; i < row_bytes_; i += chunk) {
+          for (std::uint64_t i = 0; i < row_bytes_; i += chunk)
             std::memcpy(&row[i], image + place(address, index, i), chunk);
-            move_tags(&row[i], image + place(address, index, i), chunk);
-          }
-          note(false, image, address, index, memory, first, last);
+          each_part(address, index, first, last,
+                    [&](std::uint64_t at, std::uint64_t low, std::uint64_t bytes) {
+                      tell(warp_, &ValueEvents::store, lane_,
+                           StoredBytes{memory + low, image + at, bytes, reduction});
+                    });
           move_bytes(memory, &row[first], static_cast<std::uint32_t>(last - first), reduction);
         });
   }
 
  private:
-  // Undefined bits of a row of the tensor go where its bytes do; what is outside of it is filled.
-  void note(bool loads, const std::byte* image, std::uint64_t address, std::uint64_t index,
-            const std::byte* memory, std::uint64_t first, std::uint64_t last) {
-    for (std::uint64_t i = 0; definedness_ && i < row_bytes_; i += chunk) {
-      const std::byte* const at = image + place(address, index, i);
-      if (loads) definedness_->fill(warp_, at, chunk);
+  // Values of a row of the tensor go where its bytes do; what is outside of it is filled.
+  void note_load(std::byte* image, std::uint64_t address, std::uint64_t index,
+                 const std::byte* memory, std::uint64_t first, std::uint64_t last) {
+    for (std::uint64_t i = 0; i < row_bytes_; i += chunk)
+      tell(warp_, &ValueEvents::fill, image + place(address, index, i), chunk);
+    if (memory)
+      each_part(address, index, first, last,
+                [&](std::uint64_t at, std::uint64_t inside, std::uint64_t bytes) {
+                  tell(warp_, &ValueEvents::move, image + at, memory + inside, bytes);
+                });
+  }
+
+  // Calls body(place in the box, bytes from `first` on, how many) for the parts of bytes [first,
+  // last) of a row that lie in one piece, if anybody follows them.
+  template <typename Body>
+  void each_part(std::uint64_t address, std::uint64_t index, std::uint64_t first,
+                 std::uint64_t last, Body&& body) {
+    for (std::uint64_t i = first / chunk * chunk; followed_ && i < last; i += chunk) {
       const std::uint64_t low = std::max(i, first), high = std::min(i + chunk, last);
-      if (!memory || low >= high) continue;
-      const std::byte *const inside = at + (low - i), *const outside = memory + (low - first);
-      if (loads) definedness_->move(warp_, inside, outside, high - low);
-      else
-        definedness_->store(warp_, static_cast<std::uint32_t>(lane_), outside, inside, high - low);
+      body(place(address, index, i) + (low - i), low - first, high - low);
     }
   }
 
@@ -190,7 +195,7 @@ class TensorBox {
   Allocation allocation_;
   bool noted_ = false;
   std::vector<Stretch> touched_;
-  ClusterDefinedness* definedness_ = nullptr;  // of launches that are watched
+  bool followed_ = false;
 };
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -76,10 +75,8 @@ void copy_map(Warp& warp, const Op& op) {
   const Op source = address_at(warp, op.list + address_words);
   const std::byte* const from = find_map(warp, lane, source);
   if (!from) return;
+  tell(warp, &ValueEvents::store, lane, StoredBytes{to, from, map_bytes});
   std::memcpy(to, from, map_bytes);
-  move_tags(to, from, map_bytes);
-  if (ClusterDefinedness* const definedness = warp.block->cluster().definedness())
-    definedness->store(warp, static_cast<std::uint32_t>(lane), to, from, map_bytes);
   note_lane_access(warp, lane, map_at(warp, lane, source), false);
   note_lane_access(warp, lane, map_at(warp, lane, address_at(warp, op.list)), true);
   if (ClusterRaces* const races = warp.block->cluster().races())

@@ -12,9 +12,6 @@
 #include <span>
 #include <vector>
 
-#include "runtime/emulator/algebra/algebra.h"
-#include "runtime/emulator/algebra/products.h"
-#include "runtime/emulator/instructions/sparse_metadata.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -108,10 +105,8 @@ void multiply(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
   operands.d = d.get();
   operands.a = a.get();
   operands.metadata = w.metadata ? metadata.get()[0] : nullptr;
-  if (active_algebra) multiply_values(warp, warps, w, operands);
-  if (ClusterDefinedness* definedness = warp.block->cluster().definedness())
-    definedness->multiply(warp, warps, w, operands);
-  if (const Status status = w.product->run(operands); !status)
+  tell(warp, &ValueEvents::multiply_warpgroup, warps, w, operands);
+  if (const Status status = w.product->run(operands, warp.block->cluster().scratch); !status)
     return warp.fail("memory-fault"_rule, status.diags()[0].message);
   d.store(warps, w.d);
   warp.multiply_adds += w.product->multiply_adds();
@@ -142,14 +137,7 @@ void product(Warp& warp, const Op& op) {
                       one.name, one.value),
           one.lane, 0);
 
-  Registers metadata(w.metadata ? 1 : 0);
-  if (w.metadata) metadata.load(warps, {*w.metadata});
-  if (w.metadata && warp.block->cluster().definedness())
-    if (const auto found =
-            find_illegal_code(w.product->form(), metadata.get()[0], operands.selector))
-      return warp.block->fail(warps[static_cast<std::size_t>(found->lane) / warp_lanes],
-                              warp.pc - 1, "sparse-metadata"_rule, found->message,
-                              found->lane % static_cast<int>(warp_lanes), 0);
+  if (!ask(warp, &ValueEvents::issue_product, warps, w)) return;
   operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
   if (!check_order(warp, w, operands)) return;
   if (ClusterRaces* const races = warp.block->cluster().races())

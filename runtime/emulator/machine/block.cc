@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/emulator/algebra/algebra.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/places.h"
@@ -83,10 +82,6 @@ Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
     warp.program = &program;
     warp.index = static_cast<std::uint32_t>(i);
     warp.arena = arenas_.data() + arena_shift_ + i * program.arena.size();
-    if (active_algebra) {
-      tags_.resize(program.arena.size() * count);
-      warp.tags = tags_.data() + i * program.arena.size();
-    }
     warp.local = locals_.get() + local_shift_ + i * 32 * lane_bytes;
     warp.local_step = lane_bytes;
     warp.stack_top = program.stack_begin;
@@ -102,8 +97,6 @@ void Block::start(Dim3 place) {
   std::ranges::fill(shared_, std::byte{0});
   const bool fills = context_.trial && context_.trial->contents;
   if (fills) context_.trial->contents->fill({shared(), shared_bytes_});
-  std::ranges::fill(tags_, 0);
-  clear_tags(shared_.data(), shared_.size());
   for (Barrier& barrier : barriers_) {
     barrier.pending = false;
     for (auto& each : barrier.arrived) each.clear();
@@ -221,7 +214,6 @@ void Block::fill_specials(Warp& warp) {
 // Variables, and what was taken of the stacks.
 void Block::clear_local(Warp& warp) {
   const Program& program = context_.program;
-  clear_tags(warp.local, 32 * warp.local_step);
   if (!program.stack_slot) {
     std::memset(warp.local, 0, 32 * warp.local_step);
     return;

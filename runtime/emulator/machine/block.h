@@ -25,7 +25,7 @@ namespace tartan::TARTAN_ABI::emulator {
 
 class LaunchRaces;
 class Predecessor;
-class LaunchDefinedness;
+class LaunchObserver;
 class LaunchProfile;
 class LaunchTimeline;
 class Determinacy;
@@ -44,17 +44,17 @@ struct LaunchContext {
   std::uint64_t max_steps = 0;
   Heap* heap = nullptr;
   const Multiprocessor& multiprocessor;
-  std::uint64_t grid = 0;                    // %gridid
-  std::uint64_t workspace = 0;               // of a cooperative launch
-  LaunchRaces* races = nullptr;              // of a watched launch
-  Predecessor* predecessor = nullptr;        // of one that may start early
-  LaunchDefinedness* definedness = nullptr;  // of one that is examined too
-  LaunchProfile* profile = nullptr;          // of a counted one
-  LaunchTimeline* timeline = nullptr;        // of one whose events are taken down
-  Schedule* schedule = nullptr;              // null: the usual order
-  Determinacy* determinacy = nullptr;        // of a launch whose schedules are looked for
-  EqualStores* equal_stores = nullptr;       // of the same, and of others under its schedules
-  detail::Trial* trial = nullptr;            // of one that finds the level of findings
+  std::uint64_t grid = 0;                       // %gridid
+  std::uint64_t workspace = 0;                  // of a cooperative launch
+  std::vector<LaunchObserver*> observers = {};  // in the order in which they hear of events
+  LaunchRaces* races = nullptr;                 // of a watched launch
+  Predecessor* predecessor = nullptr;           // of one that may start early
+  LaunchProfile* profile = nullptr;             // of a counted one
+  LaunchTimeline* timeline = nullptr;           // of one whose events are taken down
+  Schedule* schedule = nullptr;                 // null: the usual order
+  Determinacy* determinacy = nullptr;           // of a launch whose schedules are looked for
+  EqualStores* equal_stores = nullptr;          // of the same, and of others under its schedules
+  detail::Trial* trial = nullptr;               // of one that finds the level of findings
   const std::function<void(std::string_view)>* print = nullptr;  // who hears what kernels print
   std::optional<std::chrono::steady_clock::time_point> deadline = {};
   /// Takes a cluster that has not started out of the grid, and gives the place of its first block.
@@ -183,7 +183,6 @@ class Block {
   std::uint64_t own_place_;
   std::vector<Warp> warps_;
   std::vector<std::byte> arenas_, shared_;
-  std::vector<std::uint32_t> tags_;            // of the arenas, under algebra
   std::unique_ptr<std::byte[], Free> locals_;  // the system gives stacks as they are used
   std::size_t arena_shift_ = 0, shared_shift_ = 0, local_shift_ = 0;
   std::uint64_t shared_bytes_ = 0;

@@ -25,9 +25,8 @@ Cluster::Cluster(LaunchContext& context) : context_(context) {
     own_races_ = std::make_unique<LaunchRaces>(context, false);
   LaunchRaces* const of_launch = context.races ? context.races : own_races_.get();
   if (of_launch) races_ = std::make_unique<ClusterRaces>(*this, *of_launch);
-  if (context.definedness)
-    definedness_ = std::make_unique<ClusterDefinedness>(*this, *context.definedness);
   if (context.schedule) late_ = std::make_unique<Late>();
+  for (LaunchObserver* each : context.observers) each->attach(*this);
 }
 
 Dim3 Cluster::first_block(const LaunchContext& context, std::uint64_t index) {
@@ -47,7 +46,7 @@ void Cluster::start(std::uint64_t index) {
     blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y,
                           first.z + rank / size.x / size.y});
   if (races_) races_->start(static_cast<std::uint32_t>(index));
-  if (definedness_) definedness_->start();
+  tell(&ValueEvents::start);
   if (late_) late_->start();
   timeline_ = context_.timeline ? context_.timeline->start(*this, index) : nullptr;
   if (context_.determinacy) context_.determinacy->starts(*this, static_cast<std::uint32_t>(index));

@@ -11,14 +11,16 @@
 // wgmma must leave these bits out); a block's own is at 0, too.
 #pragma once
 
+#include <array>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/emulator/definedness/definedness.h"
 #include "runtime/emulator/machine/block.h"
+#include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/races/detector.h"
 #include "runtime/emulator/schedules/late.h"
 #include "runtime/emulator/timeline/recorder.h"
@@ -50,7 +52,6 @@ class Cluster {
   Block& block(std::uint32_t rank) { return *blocks_[rank]; }
   /// Null for kernels without asynchronous copies and wgmma, unless the launch is watched.
   ClusterRaces* races() { return races_.get(); }
-  ClusterDefinedness* definedness() { return definedness_.get(); }
   LaunchProfile* profile() { return context_.profile; }
   /// Null unless this cluster's events are taken down.
   ClusterTimeline* timeline() { return timeline_; }
@@ -62,8 +63,37 @@ class Cluster {
   void wait(Warp& warp);
   /// Lanes have exited: nobody waits for them.
   void recheck();
+  Scratch scratch;  // of products
   /// Null unless the launch is under a schedule.
   Late* late() { return late_.get(); }
+
+  // Observers.
+  /// One that lives as long as the cluster does.
+  template <typename T>
+  T& add(std::unique_ptr<T> observer) {
+    T& made = *observer;
+    owned_.push_back(std::move(observer));
+    seats_[T::seat] = &made;
+    if constexpr (std::derived_from<T, ValueEvents>) values_.push_back(&made);
+    return made;
+  }
+  /// Null where nobody has that seat.
+  template <typename T>
+  T* find() const {
+    return static_cast<T*>(seats_[T::seat]);
+  }
+  bool values_are_followed() const { return !values_.empty(); }
+  template <typename... Parameters, typename... Arguments>
+  void tell(void (ValueEvents::*what)(Parameters...), Arguments&&... arguments) {
+    for (ValueEvents* each : values_) (each->*what)(arguments...);
+  }
+  /// False: one of them has stopped the launch with a finding.
+  template <typename... Parameters, typename... Arguments>
+  bool ask(bool (ValueEvents::*what)(Parameters...), Arguments&&... arguments) {
+    for (ValueEvents* each : values_)
+      if (!(each->*what)(arguments...)) return false;
+    return true;
+  }
 
   // Under a schedule, whose grid runs it turn by turn.
   /// Whether all warps and asynchronous operations are.
@@ -81,12 +111,24 @@ class Cluster {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::unique_ptr<LaunchRaces> own_races_;  // where those of the launch are not shared
   std::unique_ptr<ClusterRaces> races_;
-  std::unique_ptr<ClusterDefinedness> definedness_;
   std::unique_ptr<Late> late_;
   ClusterTimeline* timeline_ = nullptr;
+  std::vector<std::shared_ptr<void>> owned_;
+  std::array<void*, seats> seats_ = {};
+  std::vector<ValueEvents*> values_;
   std::optional<Finding> finding_;
   int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done
   int patience_ = 0;
 };
+
+/// Observers of `warp`'s cluster hear what it does.
+template <typename Told, typename... Arguments>
+void tell(Warp& warp, Told what, Arguments&&... arguments) {
+  warp.block->cluster().tell(what, warp, arguments...);
+}
+template <typename Asked, typename... Arguments>
+bool ask(Warp& warp, Asked what, Arguments&&... arguments) {
+  return warp.block->cluster().ask(what, warp, arguments...);
+}
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -238,19 +238,18 @@ void Warp::run_together(const Group& here, std::uint32_t members) {
 
 void Warp::examine_gathered() {
   if (undefined | program->ops[pc - 1].examined) [[unlikely]]
-    block->cluster().definedness()->gathered(*this, pc - 1);
+    tell(*this, &ValueEvents::gathered, pc - 1);
   if (program->invalidates) block->cluster().races()->met(*this);
   if (Determinacy* determinacy = block->context().determinacy) determinacy->meets(*this);
 }
 
 // At several places of the text: where a source is undefined at one of them, all results are.
 void Warp::examine_together(const Group& here) {
-  ClusterDefinedness& definedness = *block->cluster().definedness();
   const std::uint32_t whole = mask, others = gathered(here);
-  std::vector<ClusterDefinedness::Gathered> places{{here.pc, whole & ~others}};
+  std::vector<GatheredPlace> places{{here.pc, whole & ~others}};
   for (const Group& g : groups)
     if (g.mask & others) places.push_back({g.pc, g.mask});
-  definedness.gathered(*this, places);
+  tell(*this, &ValueEvents::gathered_apart, std::span<const GatheredPlace>(places));
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

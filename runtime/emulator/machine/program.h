@@ -99,6 +99,11 @@ struct ScaleSelector {
   std::uint32_t highest = 0, step = 1, threads = 1;
 };
 
+/// What the lanes of a product agree on in its selectors.
+struct ScalePlaces {
+  int byte_a = 0, thread_a = 0, byte_b = 0, thread_b = 0;
+};
+
 /// A decoded matrix product or fragment load or store: slots in operand order.
 struct MatrixOperation {
   isa::Form form;

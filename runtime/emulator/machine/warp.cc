@@ -33,7 +33,7 @@ std::uint64_t run_ops(Warp& warp, std::uint32_t limit, Polls* polls = nullptr) {
     ++warp.steps;
     warp.mask = warp.group & (predicate(warp, op.guard) ^ op.guard_flip);
     if (warp.undefined | op.examined) [[unlikely]]
-      warp.block->cluster().definedness()->before(warp, op);
+      tell(warp, &ValueEvents::run, op);
     if (warp.mask == all_lanes) lane_count += 32;
     else if (warp.mask) lane_count += static_cast<std::uint64_t>(std::popcount(warp.mask));
     else continue;

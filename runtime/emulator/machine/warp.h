@@ -59,7 +59,7 @@ struct Group {
 struct Warp {
   // What handlers use.
   std::byte* arena = nullptr;
-  std::uint32_t* tags = nullptr;  // of each byte of the arena, under algebra (algebra/tags.h)
+  std::uint32_t* tags = nullptr;  // what an observer keeps of each byte of the arena
   std::uint32_t mask = 0;         // lanes that execute the current op
   std::uint32_t pc = 0;           // the op after the current one; a branch changes it
   std::uint32_t group =

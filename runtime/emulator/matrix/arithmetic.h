@@ -7,6 +7,7 @@
 
 #include "runtime/emulator/matrix/fused_sum.h"
 #include "runtime/emulator/matrix/rule.h"
+#include "runtime/emulator/matrix/scratch.h"
 #include "runtime/emulator/matrix/tile.h"
 #include "tartan/isa/fragment.h"
 
@@ -20,6 +21,7 @@ struct Images {
   void* d = nullptr;                        // does not alias c
   const std::uint32_t* metadata = nullptr;  // by lane
   int selector = 0;
+  Scratch* scratch = nullptr;
   const std::uint32_t* scale_a = nullptr;  // by lane
   const std::uint32_t* scale_b = nullptr;
   int byte_a = 0, thread_a = 0, byte_b = 0, thread_b = 0;

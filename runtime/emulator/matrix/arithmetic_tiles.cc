@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "runtime/emulator/matrix/arithmetic.h"
+#include "runtime/emulator/matrix/scratch_store.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -21,59 +22,6 @@ std::optional<TileFormat> tile_format(Type type, bool through_half) {
     case Type::e4m3: return through_half ? TileFormat::e4m3_as_half : TileFormat::e4m3;
     default: return std::nullopt;
   }
-}
-
-// A cache-line aligned array, kept from one product to the next.
-template <typename T>
-class Aligned {
- public:
-  T* get(int count) {
-    if (count > count_) grow(count);
-    return data_;
-  }
-
- private:
-  void grow(int count) {
-    constexpr std::size_t line = 64;
-    const auto bytes = static_cast<std::size_t>(count) * sizeof(T);
-    storage_.resize(bytes + line);
-    void* at = storage_.data();
-    std::size_t space = storage_.size();
-    data_ = static_cast<T*>(std::align(line, bytes, at, space));
-    count_ = count;
-  }
-
-  std::vector<std::byte> storage_;
-  T* data_ = nullptr;
-  int count_ = 0;
-};
-
-struct FactorStore {
-  Aligned<float> value;
-  Aligned<std::int16_t> exponent;
-  Aligned<std::uint32_t> doubled;
-  Aligned<std::uint8_t> special;
-
-  TileFactor factor(int depth, int outer, bool columns) {
-    const int size = depth * outer;
-    return {value.get(size),
-            columns ? nullptr : exponent.get(size),
-            columns ? doubled.get(size) : nullptr,
-            special.get(outer),
-            0,
-            0};
-  }
-};
-
-struct Store {
-  FactorStore a, b, compressed;
-  Aligned<std::uint8_t> redo;
-  Aligned<std::uint32_t> c;
-};
-
-Store& store() {
-  thread_local Store instance;
-  return instance;
 }
 
 bool any(const std::uint8_t* flags, int count) {
@@ -92,6 +40,9 @@ void negate(float* values, int count) {
 }
 
 }  // namespace
+
+Scratch::Scratch() : store_(std::make_unique<Store>()) {}
+Scratch::~Scratch() = default;
 
 // Sparse products run as dense ones: A is expanded, with zeros, which do not affect sums, between
 // its elements.
@@ -118,7 +69,7 @@ void Arithmetic::prepare_tiles(Path path) {
 
 void Arithmetic::run_tile(const Images& images, const std::uint32_t* a, const std::uint32_t* b,
                           const std::uint32_t* c, std::uint32_t* d) const {
-  Store& store = emulator::store();
+  Scratch::Store& store = images.scratch->store();
   TileFactor left = store.a.factor(k_, m_, false), right = store.b.factor(k_, n_, true);
   kernel_->unpack(format_b_, {b, k_ / b_.per_cell, n_, order_.data()}, right);
   if (!sparse_) {
@@ -147,7 +98,7 @@ void Arithmetic::run_tile(const Images& images, const std::uint32_t* a, const st
   const bool half = sum_.accumulator == f16, pairs = method_ == Method::half_pairs;
   const std::uint32_t* start = pairs ? nullptr : c;
   if (form_.c == f16 && !half) {
-    std::uint32_t* widened = store.c.get(elements);
+    std::uint32_t* widened = store.widened.get(elements);
     for (int i = 0; i < elements; ++i) widened[i] = std::bit_cast<std::uint32_t>(from_half(c[i]));
     start = widened;
   }
@@ -179,7 +130,7 @@ void Arithmetic::run_tile(const Images& images, const std::uint32_t* a, const st
 void Arithmetic::run_integer_tile(const Images& images, const std::uint32_t* a,
                                   const std::uint32_t* b, const std::uint32_t* c,
                                   std::uint32_t* d) const {
-  Store& store = emulator::store();
+  Scratch::Store& store = images.scratch->store();
   std::int16_t* left = store.a.factor(k_, m_, false).exponent;
   std::int16_t* right = store.b.factor(k_, n_, false).exponent;
   const auto unpack = [&](const Factor& factor, const std::uint32_t* image, std::int16_t* to) {

@@ -7,7 +7,8 @@
 // between generations; runtime/emulator/matrix/rule.h has one row for each.
 //
 //   auto product = MatrixProduct::make(form, Hardware::sm_90);   // once per instruction
-//   product->run({.d = d, .a = a, .b = b, .c = c});              // once per warp that executes it
+//   product->run({.d = d, .a = a, .b = b, .c = c}, scratch);              // once per warp that
+//   executes it
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/emulator/matrix/scratch.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/target.h"
 #include "tartan/support/diagnostic.h"
@@ -85,7 +87,7 @@ class MatrixProduct {
                                     Path path = Path::best);
 
   /// Computes D = A * B + C. All inputs are read before d is written, so d may alias c, a and b.
-  void run(const MatrixOperands& operands) const;
+  void run(const MatrixOperands& operands, Scratch& scratch) const;
 
   /// Products of one execution; of sparse forms only those of stored elements.
   std::uint64_t multiply_adds() const;

@@ -47,7 +47,7 @@ Result<MatrixProduct> MatrixProduct::make(const isa::Form& form, Hardware hardwa
   return MatrixProduct(std::make_shared<const Plan>(form, rule_of(form, hardware), path));
 }
 
-void MatrixProduct::run(const MatrixOperands& operands) const {
+void MatrixProduct::run(const MatrixOperands& operands, Scratch& scratch) const {
   alignas(64) std::uint64_t a[most_cells], b[most_cells], c[most_cells], d[most_cells];
   plan_->a.gather(operands.a, a, plan_->kernel);
   plan_->b.gather(operands.b, b, plan_->kernel);
@@ -59,6 +59,7 @@ void MatrixProduct::run(const MatrixOperands& operands) const {
   images.d = d;
   images.metadata = operands.metadata;
   images.selector = operands.selector;
+  images.scratch = &scratch;
   images.scale_a = operands.scale_a;
   images.scale_b = operands.scale_b;
   images.byte_a = operands.byte_a;

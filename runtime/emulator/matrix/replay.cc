@@ -160,7 +160,8 @@ void replay_product(const isa::Form& form, const MatrixProduct& product, int sel
   operands.d = d.pointers();
   operands.metadata = in + 32 * c.words();
   operands.selector = selector;
-  product.run(operands);
+  Scratch scratch;
+  product.run(operands, scratch);
   d.write_back();
 }
 

@@ -58,6 +58,7 @@ ReplayedEntry replay_wgmma(const Recording& recording, const RecordedEntry& entr
     std::vector<std::uint32_t> d(test.d, test.d + d_words);
     std::vector<std::uint32_t*> d_registers;
     for (std::size_t r = 0; r < registers; ++r) d_registers.push_back(d.data() + r * threads);
+    Scratch scratch;
     WgmmaOperands operands;
     operands.d = d_registers.data();
     operands.a_descriptor = descriptor(test.header);
@@ -76,7 +77,7 @@ ReplayedEntry replay_wgmma(const Recording& recording, const RecordedEntry& entr
         a_registers[r] = test.a + (step * 4 + r) * threads;
       operands.a = a_registers;
       operands.metadata = metadata_words ? test.metadata + step * threads : nullptr;
-      if (!product->run(operands))
+      if (!product->run(operands, scratch))
         std::fill(d.begin(), d.end(), 0);  // a fault, which no recording has
       operands.a_descriptor += test.header[5];
       operands.b_descriptor += test.header[6];

@@ -10,19 +10,11 @@
 
 #include "runtime/emulator/matrix/arithmetic.h"
 #include "runtime/emulator/matrix/lane_map.h"
+#include "runtime/emulator/matrix/scratch_store.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
-
-struct Store {
-  std::vector<std::uint32_t> a, b, c, d;
-};
-
-Store& store() {
-  thread_local Store instance;
-  return instance;
-}
 
 // Cells of an operand in shared memory: cell (k / E) * outer_count + x.
 class SharedReader {
@@ -152,10 +144,10 @@ Result<WgmmaProduct> WgmmaProduct::make(const isa::Form& form, Path path) {
   return WgmmaProduct(std::make_shared<const Plan>(form, rule_of(form, Hardware::sm_90), path));
 }
 
-Status WgmmaProduct::run(const WgmmaOperands& operands) const {
+Status WgmmaProduct::run(const WgmmaOperands& operands, Scratch& scratch) const {
   const isa::Form& form = plan_->form;
   const bool sparse = form.sparsity != isa::Sparsity::dense;
-  Store& store = emulator::store();
+  auto& store = scratch.store().warpgroup;
   std::string fault;
   const auto read = [&](char name, std::uint64_t descriptor, bool mn_major, Type type, int outer,
                         int k, std::vector<std::uint32_t>& image) {
@@ -190,6 +182,7 @@ Status WgmmaProduct::run(const WgmmaOperands& operands) const {
   images.d = store.d.data();
   images.metadata = operands.metadata;
   images.selector = operands.selector;
+  images.scratch = &scratch;
   images.negate_a = operands.scale_a < 0;
   images.negate_b = operands.scale_b < 0;
   plan_->arithmetic.run(images);

@@ -50,7 +50,7 @@ class WgmmaProduct {
   static Result<WgmmaProduct> make(const isa::Form& form, Path path = Path::best);
   /// Computes D = A * B + D. A descriptor that leads outside the window is a memory fault, and
   /// nothing is written.
-  Status run(const WgmmaOperands& operands) const;
+  Status run(const WgmmaOperands& operands, Scratch& scratch) const;
   std::uint64_t multiply_adds() const;
   const isa::Form& form() const;
   /// As for MatrixProduct, for the only generation that has the instruction.

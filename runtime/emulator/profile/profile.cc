@@ -85,13 +85,6 @@ void sum_up(SharedAccesses& all, const SharedAccesses& more) {
   all.cures = more.cures;
 }
 
-void record(int line, SharedRequest request) {
-  RequestRecorder* const recorder = RequestRecorder::active();
-  if (!recorder) return;
-  for (std::uint64_t& address : request.at) address %= window_bytes;
-  recorder->add(line, request);
-}
-
 void sum_up(GlobalAccesses& all, const GlobalAccesses& more) {
   all.requests += more.requests;
   all.sectors += more.sectors;
@@ -121,9 +114,8 @@ ProfiledOp::Kind kind_of(const isa::Spelling& spelling, AccessKind access) {
 
 }  // namespace
 
-LaunchProfile::LaunchProfile(const LaunchContext& context)
-    : context_(context), counts_(context.program.ops.size()) {
-  RequestRecorder* const recorder = RequestRecorder::active();
+LaunchProfile::LaunchProfile(const LaunchContext& context, RequestRecorder* recorder)
+    : context_(context), recorder_(recorder), counts_(context.program.ops.size()) {
   if (!recorder) return;
   for (const NamedRange& each : context.program.shared_variables)
     recorder->place(each.name,
@@ -209,7 +201,11 @@ std::vector<InstructionProfile> LaunchProfile::instructions() const {
     now.multiply_adds += counts.multiply_adds;
     now.copied_bytes += counts.copied;
     SharedAccesses shared = counts.shared;
-    if (shared.requests) record(now.line, counts.worst);
+    if (shared.requests && recorder_) {
+      SharedRequest worst = counts.worst;
+      for (std::uint64_t& address : worst.at) address %= window_bytes;
+      recorder_->add(now.line, worst);
+    }
     if (const Wavefronts& worst = counts.worst_wavefronts; worst.all > worst.minimum) {
       const auto by_bank = worst_phase(counts.worst);
       shared.worst_banks.assign(by_bank.begin(), by_bank.end());

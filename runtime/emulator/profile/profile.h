@@ -12,13 +12,15 @@
 namespace tartan::TARTAN_ABI::emulator {
 
 class Decoder;
+class RequestRecorder;
 struct LaunchContext;
 struct Warp;
 
 /// The counts of one launch, by op.
 class LaunchProfile {
  public:
-  explicit LaunchProfile(const LaunchContext& context);
+  /// `recorder`: who hears of requests; null: nobody.
+  LaunchProfile(const LaunchContext& context, RequestRecorder* recorder);
 
   /// Runs the op, and counts it.
   void run(Warp& warp, const Op& op);
@@ -36,6 +38,7 @@ class LaunchProfile {
                     const ProfiledOp& what);
 
   const LaunchContext& context_;
+  RequestRecorder* const recorder_;
   std::vector<Counts> counts_;
 };
 

@@ -2,12 +2,9 @@
 #include "runtime/emulator/profile/requests.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
-
-thread_local RequestRecorder* recorder = nullptr;
 
 std::uint32_t conflicts(const SharedRequest& request) {
   const Wavefronts now = wavefronts(request);
@@ -15,15 +12,6 @@ std::uint32_t conflicts(const SharedRequest& request) {
 }
 
 }  // namespace
-
-RequestRecorder::RequestRecorder() {
-  assert(!recorder && "one at a time");
-  recorder = this;
-}
-
-RequestRecorder::~RequestRecorder() { recorder = nullptr; }
-
-RequestRecorder* RequestRecorder::active() { return recorder; }
 
 void RequestRecorder::add(int line, const SharedRequest& request) {
   const auto at = std::ranges::lower_bound(requests_, line, {}, &RecordedRequest::line);

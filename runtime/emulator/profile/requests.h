@@ -3,7 +3,8 @@
 // each instruction, for pictures of bank conflicts.
 //
 //   RequestRecorder recorder;
-//   run(manifest, "emulator", {.profile = true});
+//   exploration->requests = &recorder;
+//   run(manifest, "emulator", {.exploration = exploration, .profile = true});
 //   for (const RecordedRequest& each : recorder.requests()) draw(phases(each.request));
 #pragma once
 
@@ -23,15 +24,9 @@ struct RecordedRequest {
   SharedRequest request;
 };
 
-/// For as long as it lives, it gets the requests of the launches that its thread makes with a
-/// profile. One at a time.
+/// The requests of launches with a profile (Exploration::requests).
 class RequestRecorder {
  public:
-  RequestRecorder();
-  ~RequestRecorder();
-  RequestRecorder(const RequestRecorder&) = delete;
-  RequestRecorder& operator=(const RequestRecorder&) = delete;
-
   /// By line; of several launches, of the one with the most conflicts.
   const std::vector<RecordedRequest>& requests() const { return requests_; }
 
@@ -40,8 +35,6 @@ class RequestRecorder {
 
   void add(int line, const SharedRequest& request);
   void place(const std::string& variable, std::uint64_t first) { variables_[variable] = first; }
-  /// This thread's, or null.
-  static RequestRecorder* active();
 
  private:
   std::vector<RecordedRequest> requests_;

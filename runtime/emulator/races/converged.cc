@@ -120,7 +120,8 @@ void ClusterRaces::poison(Warp& warp, const WatchedAccess& access, const Place& 
       if (const auto pc =
               reads.find(racing_place(warp, memory.shared, memory.rank, clocks_.number(warp), at),
                          clocks_.time(warp), warp.pc - 1))
-        cluster_.definedness()->poison(warp, access.collective ? warp.mask : group.lanes, *pc);
+        cluster_.find<ClusterDefinedness>()->poison(
+            warp, access.collective ? warp.mask : group.lanes, *pc);
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/emulator/profile/requests.h"
 #include "runtime/emulator/races/equal_stores.h"
 #include "runtime/emulator/schedules/schedule.h"
 #include "tartan/runtime/device.h"
@@ -40,6 +41,8 @@ class Exploration {
   emulator::Schedule* schedule = nullptr;
   /// Where threads store the same value in no order: their stores are compared. Null: they are not.
   emulator::EqualStores* equal_stores = nullptr;
+  /// Those of shared memory, in launches with a profile. Null: nobody looks.
+  emulator::RequestRecorder* requests = nullptr;
   /// When all launches have to be over: DeviceOptions::timeout bounds each one alone.
   std::optional<Clock::time_point> deadline = {};
   /// The text is known to be legal, from an earlier run.

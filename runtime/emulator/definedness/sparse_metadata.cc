@@ -2,7 +2,7 @@
 // PTX ISA 9.0, 9.7.14.6.1: of the two indices of a group none may be the other;
 // .sp::ordered_metadata wants them in increasing order, and tf32 has two codes, for the first and
 // the second element.
-#include "runtime/emulator/instructions/sparse_metadata.h"
+#include "runtime/emulator/definedness/sparse_metadata.h"
 
 #include <fmt/format.h>
 

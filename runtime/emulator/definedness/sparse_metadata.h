@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/instructions/sparse_metadata.h - codes of sparse products that the manual does
+// runtime/emulator/definedness/sparse_metadata.h - codes of sparse products that the manual does
 // not define.
 #pragma once
 
