@@ -14,13 +14,10 @@
 
 #include "compiler/support/demangle.h"
 #include "compiler/support/host_memory.h"
-#include "runtime/emulator/algebra/observer.h"
-#include "runtime/emulator/definedness/definedness.h"
 #include "runtime/emulator/interruption.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/module.h"
-#include "runtime/emulator/profile/profile.h"
-#include "runtime/emulator/schedules/determinacy.h"
+#include "runtime/emulator/observers.h"
 #include "runtime/emulator/schedules/exploration.h"
 #include "runtime/emulator/schedules/grid.h"
 #include "runtime/emulator/schedules/schedule.h"
@@ -78,8 +75,7 @@ class Work {
         clusters_(blocks_ / context.cluster.count()) {
     const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
     const std::uint64_t room = std::max<std::uint64_t>(most_host_bytes / (of_cluster + 1), 1);
-    const bool alone = !std::ranges::all_of(context.observers, &LaunchObserver::concurrent);
-    const int wanted = alone || context.races || context.profile || context.timeline ? 1
+    const int wanted = !std::ranges::all_of(context.observers, &LaunchObserver::concurrent) ? 1
                        : options.threads > 0
                            ? options.threads
                            : static_cast<int>(std::thread::hardware_concurrency());
@@ -424,44 +420,24 @@ Status Kernel::run(const Launch& launch, const Arguments& arguments, GlobalMemor
   const WatchedLaunch watched(context.watch);
   if (machine.options.print) context.print = &machine.options.print;
   const std::shared_ptr<Predecessor> before = machine.take_predecessor();
-  if (launch.programmatic && before && before->queue() == queue) context.predecessor = before.get();
-  std::optional<LaunchRaces> races;
-  std::optional<LaunchDefinedness> definedness;
-  if (program_->watched) context.races = &races.emplace(context, true);
-  if (program_->examined) context.observers.push_back(&definedness.emplace(context));
-  std::optional<LaunchProfile> counts;
-  detail::Exploration* const exploration = machine.options.exploration.get();
-  if (program_->counted)
-    context.profile = &counts.emplace(context, exploration ? exploration->requests : nullptr);
-  std::optional<LaunchTimeline> timeline;
-  if (program_->timed) context.timeline = &timeline.emplace(context, *machine.options.timeline);
+  const bool overlaps = launch.programmatic && before && before->queue() == queue;
+  context.checked = machine.options.checks != Checks::none;
+  Observers observers(context, machine.options, machine.algebra, overlaps ? before.get() : nullptr);
   if (machine.options.progress) machine.options.progress(0, launch.grid.count());
-  std::optional<LaunchAlgebra> algebra;
-  if (machine.algebra) context.observers.push_back(&algebra.emplace(*machine.algebra, memory));
   const auto schedule = make_schedule(machine.options.schedule);
+  const detail::Exploration* const exploration = machine.options.exploration.get();
   context.schedule = exploration && exploration->schedule ? exploration->schedule : schedule.get();
-  std::optional<Determinacy> determinacy;
-  if (exploration && exploration->proves) context.determinacy = &determinacy.emplace(context);
-  if (exploration) context.equal_stores = exploration->equal_stores;
   const ArchRow* const arch = find_arch(module_->hardware());
   const Ran ran = context.schedule ? run_scheduled(context, machine.options, arch)
                                    : run_as_usual(context, machine.options, arch);
-  if (timeline) timeline->finish();
-  if (determinacy)
-    std::ranges::move(determinacy->obstacles(), std::back_inserter(exploration->obstacles));
   Report report = ran.report;
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (counts) report.instructions = counts->instructions();
+  observers.finish(report);
   machine.add(report, program_->basis);
-  if (races)
-    for (const Finding& finding : races->reports.findings())
-      machine.add(finding, describe(finding));
-  if (races)
+  for (const Finding& finding : observers.findings()) machine.add(finding, describe(finding));
+  if (Shadow* const global = observers.global())
     machine.set_predecessor(
-        std::make_shared<Predecessor>(program_, module_->tree(), queue, std::move(races->global)));
-  if (definedness)
-    for (const Finding& finding : definedness->reports.findings())
-      machine.add(finding, describe(finding));
+        std::make_shared<Predecessor>(program_, module_->tree(), queue, std::move(*global)));
   if (ran.finding) {
     Finding last = *ran.finding;
     last.stopped = true;

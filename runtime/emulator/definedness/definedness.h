@@ -64,7 +64,7 @@ class LaunchDefinedness final : public LaunchObserver {
 /// The undefined bits of a cluster's threads.
 class ClusterDefinedness final : public ValueEvents {
  public:
-  static constexpr Seat seat = 0;
+  static constexpr Seat seat = 4;
 
   ClusterDefinedness(Cluster& cluster, LaunchDefinedness& launch);
   void start() override;

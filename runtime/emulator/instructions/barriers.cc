@@ -58,8 +58,7 @@ void decode_warp_barrier(Decoder& d) {
   const std::uint32_t members = d.source(0, Type::b32);
   Op& op = d.emit([](Warp& warp, const Op& o) {
     if (!warp.gather_members(lanes<std::uint32_t>(warp, o.e))) return;
-    if (ClusterRaces* races = warp.block->cluster().races())
-      races->clocks().sync_warp(warp, warp.mask);
+    tell(warp, &Events::sync_warp);
     warp.partial_syncs += warp.mask != warp.started;
   });
   op.e = members;
@@ -105,16 +104,16 @@ void fence(Warp&, const Op&) { std::atomic_thread_fence(std::memory_order_seq_cs
 
 // fence.proxy.async; op.flags: 1 for shared memory, 2 for global.
 void fence_proxy(Warp& warp, const Op& op) {
-  warp.block->cluster().races()->clocks().fence_proxy(warp, warp.mask, op.flags & 1, op.flags & 2);
+  tell(warp, &Events::fence_proxy, op.flags & 1, op.flags & 2);
 }
 
-void fence_inits(Warp& warp, const Op&) { warp.block->cluster().races()->fence_inits(warp); }
+void fence_inits(Warp& warp, const Op&) { tell(warp, &Events::fence_inits); }
 
 // fence.proxy.tensormap with .acquire of the map at an address.
 void acquire_map(Warp& warp, const Op& op) {
   std::uint64_t at[32];
   addresses(warp, op, at);
-  warp.block->cluster().races()->acquire_map(warp, at, op.window);
+  tell(warp, &Events::acquire_map, at, op.window);
 }
 
 void decode_fence(Decoder& d) {

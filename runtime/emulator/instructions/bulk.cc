@@ -17,7 +17,6 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/memory.h"
-#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -326,45 +325,14 @@ bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::ui
 
 bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint32_t bytes,
                            const Filled& filled, Move move) {
-  ClusterRaces* const races = warp.block->cluster().races();
+  Cluster& cluster = warp.block->cluster();
   warp.copied += bytes;
-  if (races && !races->use(warp, 1u << lane, mbarrier)) return false;
-  Determinacy* const determinacy = warp.block->context().determinacy;
-  if (determinacy) determinacy->changes(warp, 1u << lane, mbarrier, Determinacy::Change::completes);
-  if (races && !filled.generic) races->completes_at(warp, lane, mbarrier);
-  if (const auto who = races ? races->completing_on(mbarrier) : std::nullopt) {
-    for (const Stretch& each : filled.from)
-      races->asynchronous(warp, lane,
-                          {.who = *who,
-                           .window = each.window,
-                           .address = each.address,
-                           .bytes = each.bytes,
-                           .strong = filled.strong_from});
-    if (filled.map)
-      races->asynchronous(warp, lane,
-                          {.who = *who, .address = *filled.map, .bytes = map_bytes, .map = true});
-    if (const auto address = filled.at ? races->address_of(filled.at) : std::nullopt)
-      races->asynchronous(warp, lane,
-                          {.who = *who,
-                           .window = Window::cluster,
-                           .address = *address,
-                           .bytes = filled.room,
-                           .writes = true,
-                           .strong = filled.strong,
-                           .generic = filled.generic});
-    if (filled.shape) races->filled(warp, filled.at, filled.room, *filled.shape, *who);
-    if (warp.block->cluster().stopped()) return false;
-  }
-  ClusterTimeline* const timeline = warp.block->cluster().timeline();
-  const auto copy = timeline ? timeline->issued(warp, mbarrier, bytes) : ClusterTimeline::Copy();
-  const auto complete = [=, &warp, move = std::move(move)] {
+  const AsyncCopy copy{cluster.next_copy(), mbarrier, bytes, filled};
+  if (!cluster.ask(&Events::issue_copy, warp, lane, copy)) return false;
+  const auto complete = [=, &cluster, number = copy.number, move = std::move(move)] {
     if (move) move();
-    const auto done = timeline ? timeline->completes(mbarrier, bytes, copy) : TimelineEvent::none;
-    if (!Mbarrier::complete(mbarrier, bytes)) return;
-    if (timeline) timeline->phase_ended(mbarrier, done);
-    if (!races) return;
-    if (determinacy) determinacy->phase_ends(warp.block->cluster(), mbarrier);
-    races->end_phase(mbarrier);
+    const bool ends = Mbarrier::complete(mbarrier, bytes);
+    cluster.tell(&Events::completed, cluster, Completion{number, mbarrier, bytes, 0, ends});
   };
   if (Late* late = warp.block->cluster().late())
     late->issue(warp, 1u << lane, Late::Kind::completion, complete);
@@ -374,64 +342,37 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
 
 bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
                      std::optional<Scope> strong, std::uint32_t alike) {
-  Cluster& cluster = warp.block->cluster();
   if (writes) warp.copied += where.bytes;
-  ClusterRaces* const races = cluster.races();
-  if (!races) return true;
-  const auto issuer = static_cast<std::uint32_t>(lane);
-  races->asynchronous(warp, lane,
-                      {.who = races->clocks().group_epoch(
-                           warp, issuer, writes ? Actor::bulk_write : Actor::bulk_read),
-                       .window = where.window,
-                       .address = where.address,
-                       .bytes = where.bytes,
-                       .writes = writes,
-                       .strong = strong,
-                       .alike = alike});
-  return !cluster.stopped();
+  return ask(warp, &Events::access_by_group, lane, GroupAccess{where, writes, strong, alike});
 }
 
 bool note_group_map(Warp& warp, int lane, std::uint64_t map) {
-  Cluster& cluster = warp.block->cluster();
-  if (ClusterRaces* const races = cluster.races())
-    races->asynchronous(warp, lane,
-                        {.who = races->clocks().group_epoch(warp, static_cast<std::uint32_t>(lane),
-                                                            Actor::bulk_read),
-                         .address = map,
-                         .bytes = map_bytes,
-                         .map = true});
-  return !cluster.stopped();
+  const GroupAccess access{.where = {Window::generic, map, map_bytes}, .map = true};
+  return ask(warp, &Events::access_by_group, lane, access);
 }
 
 void note_lane_access(Warp& warp, int lane, const Stretch& where, bool writes) {
-  ClusterRaces* const races = warp.block->cluster().races();
-  if (!races) return;
   std::uint64_t at[32] = {};
   at[lane] = where.address;
-  races->access(warp, {.window = where.window,
-                       .lanes = 1u << lane,
-                       .bytes = where.bytes,
-                       .at = at,
-                       .writes = writes,
-                       .alignment = 1});
+  const LaneAccess access{.window = where.window,
+                          .lanes = 1u << lane,
+                          .bytes = where.bytes,
+                          .at = at,
+                          .writes = writes,
+                          .alignment = 1};
+  tell(warp, &Events::access, access);
 }
 
 namespace {
 
-constexpr Actor bulk_actors[] = {Actor::bulk_read, Actor::bulk_write};
-
 void commit_copies(Warp& warp, const Op&) {
-  for (const Actor actor : bulk_actors)
-    warp.block->cluster().races()->clocks().commit(warp, warp.mask, actor);
+  tell(warp, &Events::commit, AsyncKind::bulk);
   if (Late* late = warp.block->cluster().late()) late->commit(warp, warp.mask, Late::Kind::bulk);
 }
 
 // op.value: groups that may be pending; op.flags: of what they read alone.
 void wait_for_copies(Warp& warp, const Op& op) {
-  for (const Actor actor : bulk_actors)
-    if (actor == Actor::bulk_read || !op.flags)
-      warp.block->cluster().races()->clocks().wait(warp, warp.mask, actor,
-                                                   static_cast<std::uint32_t>(op.value));
+  tell(warp, &Events::wait, AsyncKind::bulk, static_cast<std::uint32_t>(op.value), op.flags != 0);
   if (Late* late = warp.block->cluster().late())
     late->wait(warp, warp.mask, Late::Kind::bulk, static_cast<std::uint32_t>(op.value), op.flags);
 }

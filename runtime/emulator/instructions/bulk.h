@@ -13,7 +13,6 @@
 #include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/machine/warp.h"
-#include "runtime/emulator/races/detector.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -56,33 +55,16 @@ Type multicast_mask(Decoder& d);
 /// The scope that the spelling names; that of the GPU if none, or a wider one.
 Scope scope_named(Decoder& d);
 inline constexpr std::uint64_t map_bytes = 128;  // of a tensor map
-/// Bytes at an address.
-struct Stretch {
-  Window window = Window::global;
-  std::uint64_t address = 0, bytes = 0;
-};
-/// What a copy has written: `room` bytes of host memory, those between its elements included; and
-/// what it has read.
-struct Filled {
-  const std::byte* at = nullptr;
-  std::uint64_t room = 0;
-  std::optional<BoxShape> shape = {};  // through a tensor map
-  std::span<const Stretch> from = {};
-  std::optional<std::uint64_t> map = {};  // where the tensor map is
-  std::optional<Scope> strong = {};       // of a reduction, or a relaxed copy
-  std::optional<Scope> strong_from = {};  // how it has read
-  bool generic = false;                   // it is not of the async proxy
-};
 /// What an asynchronous operation does to memory, where it is not done when it is issued.
 using Move = std::function<void()>;
 /// Completes `bytes` of the mbarrier at `lane`'s address of the cluster, after `move`.
 bool complete_transactions(Warp& warp, int lane, std::uint64_t mbarrier, std::uint32_t bytes,
                            const Filled& filled, Move move = {});
-/// The same, of which the race detector hears, for an mbarrier in the host's memory.
+/// The same for an mbarrier in the host's memory.
 bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint32_t bytes,
                            const Filled& filled, Move move = {});
-/// The race detector hears that a copy of a bulk group reads or writes there; `alike`: the lanes
-/// that issue the same one.
+/// Observers hear that a copy of a bulk group reads or writes there; `alike`: the lanes that issue
+/// the same one.
 bool note_group_copy(Warp& warp, int lane, const Stretch& where, bool writes,
                      std::optional<Scope> strong, std::uint32_t alike = 0);
 /// That such a copy reads a tensor map.

@@ -74,13 +74,13 @@ template <typename R>
 void register_to_register(Warp& warp, const Op& op) {
   auto* d = lanes<R>(warp, op.d);
   const auto* a = lanes<R>(warp, op.a);
-  each_lane(warp.mask, [=](int i) { d[i] = a[i]; });
   tell(warp, &ValueEvents::copy_register, op.d, op.a, static_cast<int>(8 * sizeof(R)));
+  each_lane(warp.mask, [=](int i) { d[i] = a[i]; });
 }
 
 void copy_predicate(Warp& warp, const Op& op) {
-  set_predicate(warp, op.d, predicate(warp, op.a));
   tell(warp, &ValueEvents::copy_register, op.d, op.a, 1);
+  set_predicate(warp, op.d, predicate(warp, op.a));
 }
 
 // ---- Targets of indirect calls.
@@ -170,8 +170,7 @@ void allocate(Warp& warp, const Op& op) {
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     d[lane] = warp.block->context().heap->allocate(sizes[lane]);
-    if (LaunchRaces* races = warp.block->context().races; races && d[lane])
-      races->global.forget(d[lane], (sizes[lane] + 15) / 16 * 16);
+    if (d[lane]) tell(warp, &Events::allocated, d[lane], sizes[lane]);
   }
 }
 

@@ -111,12 +111,9 @@ void decode_register_budget(Decoder& d) {
   op.flags = more;
 }
 
-void wait_for_predecessor(Warp& warp, const Op&) {
-  if (ClusterRaces* const races = warp.block->cluster().races()) races->wait_for_predecessor(warp);
-}
+void wait_for_predecessor(Warp& warp, const Op&) { tell(warp, &Events::wait_for_predecessor); }
 
-// Launches run one after the other: what is waited for is done, and the race detector alone hears
-// of it.
+// Launches run one after the other: what is waited for is done, and observers alone hear of it.
 void decode_griddepcontrol(Decoder& d) {
   const bool waits = d.spelling.has("wait");
   d.spelling.ignore_all();

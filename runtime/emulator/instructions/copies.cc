@@ -11,7 +11,6 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/memory.h"
-#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -135,36 +134,30 @@ void decode_copy(Decoder& d) {
 // What lanes of cp.async.mbarrier.arrive know when their copies are over; with .noinc act() says so
 // lane by lane, since the phase may end before the last of them.
 void note_copies(Warp& warp, const Op& op) {
-  ClusterRaces* const races = warp.block->cluster().races();
   Access access;
-  if (!races || !resolve(warp, op, 8, access)) return;
+  if (!warp.block->cluster().is_observed() || !resolve(warp, op, 8, access)) return;
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));
-    if (!races->use(warp, 1u << lane, access.at[lane])) return;
-    if (Determinacy* determinacy = warp.block->context().determinacy)
-      determinacy->changes(warp, 1u << lane, access.at[lane], Determinacy::Change::counts);
-    races->copies_arrive(warp, lane, access.at[lane]);
+    const std::uint32_t lane = m & (0 - m);
+    std::byte* const at = access.at[std::countr_zero(m)];
+    if (!ask(warp, &Events::use_mbarrier, lane, at, MbarrierUse{.raises = true})) return;
+    tell(warp, &Events::arrived_at_mbarrier, lane, at, MbarrierArrival{.by_copies = true});
   }
 }
 
 // One arrival at each lane's mbarrier.
 void arrive_after_copies(Warp& warp, const Access& access) {
-  ClusterRaces* const races = warp.block->cluster().races();
+  Cluster& cluster = warp.block->cluster();
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    Mbarrier barrier = Mbarrier::load(access.at[lane]);
+    std::byte* const at = access.at[lane];
+    Mbarrier barrier = Mbarrier::load(at);
     if (barrier.pending == 0)
       return warp.fail("trap"_rule, "too many arrivals: the mbarrier expects no more in this phase",
                        lane);
     --barrier.pending;
-    ClusterTimeline* const timeline = warp.block->cluster().timeline();
-    const auto done =
-        timeline ? timeline->completes(access.at[lane], 0, {}, 1) : TimelineEvent::none;
-    if (!barrier.store(access.at[lane])) continue;
-    if (timeline) timeline->phase_ended(access.at[lane], done);
-    if (Determinacy* determinacy = warp.block->context().determinacy)
-      determinacy->phase_ends(warp.block->cluster(), access.at[lane]);
-    if (races) races->end_phase(access.at[lane]);
+    const bool ends = barrier.store(at);
+    cluster.tell(&Events::completed, cluster,
+                 Completion{.mbarrier = at, .arrivals = 1, .ends = ends});
   }
 }
 
@@ -202,11 +195,10 @@ void decode_copy_arrival(Decoder& d) {
   d.address(op, d.operand(0), window);
 }
 
-// What is copied when it is issued needs no waiting for: only the race detector hears of it.
+// What is copied when it is issued needs no waiting for: only observers hear of it.
 void commit_copies(Warp& warp, const Op&) {
   Cluster& cluster = warp.block->cluster();
-  if (ClusterRaces* races = cluster.races())
-    races->clocks().commit(warp, warp.mask, Actor::cp_async);
+  cluster.tell(&Events::commit, warp, AsyncKind::copy);
   if (Late* late = cluster.late()) late->commit(warp, warp.mask, Late::Kind::copy);
 }
 
@@ -215,8 +207,7 @@ void wait_for_copies(Warp& warp, const Op& op) {
   std::optional<std::uint32_t> pending;
   if (!op.flags) pending = static_cast<std::uint32_t>(op.value);
   Cluster& cluster = warp.block->cluster();
-  if (ClusterRaces* races = cluster.races())
-    races->clocks().wait(warp, warp.mask, Actor::cp_async, pending);
+  cluster.tell(&Events::wait, warp, AsyncKind::copy, pending, false);
   if (Late* late = cluster.late()) late->wait(warp, warp.mask, Late::Kind::copy, pending);
 }
 

@@ -221,13 +221,13 @@ void each_element(Warp& warp, const Op& op, const MatrixOperation& m, bool store
     });
     Access access;
     if (!resolve(warp, op.window, at, bytes, access)) return;
-    if (ClusterRaces* races = warp.block->cluster().races())
-      races->access(warp, {.window = op.window,
-                           .lanes = warp.mask,
-                           .bytes = bytes,
-                           .at = at,
-                           .writes = stores,
-                           .collective = !stores});
+    const LaneAccess access_of_lanes{.window = op.window,
+                                     .lanes = warp.mask,
+                                     .bytes = bytes,
+                                     .at = at,
+                                     .writes = stores,
+                                     .collective = !stores};
+    tell(warp, &Events::access, access_of_lanes);
     each_lane(warp.mask, [&](int lane) {
       note_element(warp, m, stores, lane, i, access.at[lane]);
       body(lane, i, access.at[lane], static_cast<int>(bit[lane] % 8));

@@ -13,7 +13,6 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/memory.h"
-#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -48,16 +47,7 @@ Window mbarrier_window(Decoder& d, bool own) {
 
 namespace {
 
-enum class Action : std::uint8_t {
-  init,
-  invalidate,
-  arrive,
-  expect,
-  complete,
-  arrive_expect,
-  arrive_drop,
-  arrive_drop_expect
-};
+using Action = MbarrierAction;
 
 // Whether an mbarrier can count `bytes` more.
 bool expect_more(Warp& warp, int lane, Mbarrier& barrier, std::uint32_t bytes) {
@@ -78,57 +68,29 @@ bool expect_more(Warp& warp, int lane, Mbarrier& barrier, std::uint32_t bytes) {
 // of .layout::v1.
 constexpr std::uint32_t is_relaxed = 1, after_copies = 2, of_v1 = 4;
 
-Determinacy::Change change_of(Action action) {
-  if (action == Action::expect) return Determinacy::Change::bytes;
-  return action == Action::complete ? Determinacy::Change::completes : Determinacy::Change::arrival;
-}
-
-// What a timeline hears of an action on an mbarrier, before that counts it.
-void note(ClusterTimeline& timeline, Warp& warp, Action action, const std::byte* at,
-          std::uint32_t count) {
-  switch (action) {
-    case Action::init: return timeline.initialised(warp, at);
-    case Action::invalidate: return;
-    case Action::expect: return timeline.arrived(warp, at, 0, count);
-    case Action::complete: timeline.completes(at, count, {}); return;
-    case Action::arrive_expect:
-    case Action::arrive_drop_expect: return timeline.arrived(warp, at, 1, count);
-    case Action::arrive:
-    case Action::arrive_drop: return timeline.arrived(warp, at, count, 0);
-  }
-}
-
 // op.b: the count or the transactions; op.d: the state before, if op.count says so.
 void act_at(Warp& warp, const Op& op, const Access& access) {
   const auto* counts = lanes<std::uint32_t>(warp, op.b);
   const auto action = static_cast<Action>(op.flags);
-  ClusterRaces* const races = warp.block->cluster().races();
-  Determinacy* const determinacy = warp.block->context().determinacy;
-  ClusterTimeline* const timeline = warp.block->cluster().timeline();
+  const bool observed = warp.block->cluster().is_observed(), by_copies = op.c & after_copies;
   // Lanes that arrived at the mbarrier of the last of them, and are still to say what they did.
   std::uint32_t arrived = 0;
-  const std::byte* arrived_at = nullptr;
+  std::byte* arrived_at = nullptr;
   const auto tell_arrivals = [&] {
-    for (std::uint32_t m = op.c & after_copies ? arrived : 0; m; m &= m - 1)
-      races->copies_arrive(warp, static_cast<std::uint32_t>(std::countr_zero(m)), arrived_at);
-    if (arrived && !(op.c & after_copies))
-      races->arrive_at(warp, arrived, arrived_at, (op.c & is_relaxed) != 0, op.e != 0);
+    const MbarrierArrival arrival{(op.c & is_relaxed) != 0, op.e != 0, by_copies};
+    if (arrived) tell(warp, &Events::arrived_at_mbarrier, arrived, arrived_at, arrival);
     arrived = 0;
   };
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     std::byte* at = access.at[lane];
-    if (races && action == Action::init)
-      races->initialise(warp, lane, at, lanes_where(warp.mask & ((1u << lane) - 1), [&](int other) {
-                          return access.at[other] == at && counts[other] == counts[lane];
-                        }));
-    if (determinacy && action == Action::init) determinacy->initialised(warp.block->cluster(), at);
+    MbarrierUse use{.action = action, .by_copies = by_copies};
+    if (observed && action == Action::init)
+      use.alike = lanes_where(warp.mask & ((1u << lane) - 1), [&](int other) {
+        return access.at[other] == at && counts[other] == counts[lane];
+      });
+    if (!ask(warp, &Events::use_mbarrier, 1u << lane, at, use)) return;
     tell(warp, &ValueEvents::fill, at, 8);
-    if (races && action != Action::init && action != Action::invalidate &&
-        !races->use(warp, 1u << lane, at, (op.c & after_copies) != 0))
-      return;
-    if (determinacy && action != Action::init && action != Action::invalidate)
-      determinacy->changes(warp, 1u << lane, at, change_of(action));
     Mbarrier barrier = Mbarrier::load(at);
     if (op.count) lanes<std::uint64_t>(warp, op.d)[lane] = barrier.word();
     const std::uint32_t count = counts[lane];
@@ -144,7 +106,7 @@ void act_at(Warp& warp, const Op& op, const Access& access) {
       case Action::invalidate: {
         const std::uint64_t zero = 0;
         std::memcpy(at, &zero, 8);
-        if (races) races->invalidate(warp, lane, at);
+        tell(warp, &Events::count_mbarrier, lane, at, action, count);
         continue;
       }
       case Action::expect:
@@ -170,20 +132,17 @@ void act_at(Warp& warp, const Op& op, const Access& access) {
         break;
     }
     const bool arrives = action != Action::init && action != Action::expect;
-    if (races && arrives) {
+    if (observed && arrives) {
       if (at != arrived_at) tell_arrivals();
       arrived |= 1u << lane;
       arrived_at = at;
     }
-    if (timeline) note(*timeline, warp, action, at, count);
+    tell(warp, &Events::count_mbarrier, lane, at, action, count);
     if (!barrier.store(at)) continue;
-    if (timeline) timeline->phase_ended(at);
-    if (!races) continue;
     tell_arrivals();
-    if (determinacy) determinacy->phase_ends(warp.block->cluster(), at);
-    races->end_phase(at);
+    warp.block->cluster().tell(&Events::ended_phase, warp.block->cluster(), at);
   }
-  if (races) tell_arrivals();
+  tell_arrivals();
 }
 
 void act(Warp& warp, const Op& op) {
@@ -217,12 +176,8 @@ void act_everywhere(Warp& warp, const Op& op) {
 void test_wait(Warp& warp, const Op& op) {
   Access access;
   if (!are_in_place(warp, op, true) || !resolve(warp, op, 8, access)) return;
-  ClusterRaces* const races = warp.block->cluster().races();
-  if (const int lane = std::countr_zero(warp.mask);
-      races && !races->exists(warp, lane, access.at[lane]))
-    return;
-  Determinacy* const determinacy = warp.block->context().determinacy;
-  if (determinacy) determinacy->tests(warp);
+  const int first = std::countr_zero(warp.mask);
+  if (!ask(warp, &Events::test_mbarrier, first, access.at[first], true)) return;
   const std::uint32_t done = lanes_where(warp.mask, [&](int i) {
     const bool phase = Mbarrier::load(access.at[i]).phase;
     const bool waited = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[i] & 1
@@ -230,22 +185,23 @@ void test_wait(Warp& warp, const Op& op) {
     return phase != waited;
   });
   set_predicate(warp, op.d, done);
-  ClusterTimeline* const timeline = warp.block->cluster().timeline();
   const int lane = std::countr_zero(done ? done : warp.mask);
   const bool parity = op.flags & 1 ? lanes<std::uint32_t>(warp, op.b)[lane] & 1
                                    : lanes<std::uint64_t>(warp, op.b)[lane] >> 63;
   if (done == 0) {
-    if (timeline) timeline->found_pending(warp, access.at[lane], parity);
+    tell(warp, &Events::found_pending, access.at[lane], parity);
     return warp.poll_again(static_cast<std::uint64_t>(access.at[lane] - warp.block->shared()),
                            parity);
   }
   warp.poll_done();
-  if (timeline) timeline->passed(warp, access.at[lane], parity);
-  for (std::uint32_t m = races ? done : 0; m;) {
-    const std::byte* at = access.at[std::countr_zero(m)];
+  for (std::uint32_t m = warp.block->cluster().is_observed() ? done : 0; m;) {
+    std::byte* const at = access.at[std::countr_zero(m)];
     const std::uint32_t same = lanes_where(m, [&](int i) { return access.at[i] == at; });
-    if (determinacy) determinacy->passes(warp, same, at);
-    races->waited(warp, same, at, op.flags & 2, static_cast<WaitScope>(op.e));
+    const MbarrierPass pass{.parity = parity,
+                            .relaxed = (op.flags & 2) != 0,
+                            .scope = static_cast<WaitScope>(op.e),
+                            .first = m == done};
+    tell(warp, &Events::passed, same, at, pass);
     m &= ~same;
   }
   if (done != warp.mask) warp.yield();
@@ -262,9 +218,8 @@ void give_no_value(Warp& warp, const Op& op) {
 void check_layout(Warp& warp, const Op& op) {
   Access access;
   if (!are_in_place(warp, op, true) || !resolve(warp, op, 8, access)) return;
-  ClusterRaces* const races = warp.block->cluster().races();
   const int lane = std::countr_zero(warp.mask);
-  if (races && !races->exists(warp, lane, access.at[lane])) return;
+  if (!ask(warp, &Events::test_mbarrier, lane, access.at[lane], false)) return;
   set_predicate(warp, op.d, lanes_where(warp.mask, [&](int i) {
                   return Mbarrier::load(access.at[i]).v1 == (op.flags != 0);
                 }));

@@ -46,8 +46,7 @@ class TensorBox {
     span_ = span_bytes(map_.swizzle);
     pitch_ = std::max<std::uint64_t>(span_, row_bytes_);
     rows_ = gathers ? gathered_rows : map_.rows();
-    const ClusterRaces* const races = warp.block->cluster().races();
-    noted_ = races && races->whole();
+    noted_ = warp.block->context().checked;
     followed_ = warp.block->cluster().values_are_followed();
   }
 
@@ -57,7 +56,7 @@ class TensorBox {
   BoxShape shape() const {
     return {.span = static_cast<std::uint32_t>(span_), .source = map_.address};
   }
-  /// What touch(), load() or store() accessed of the tensor, if the race detector wants to know.
+  /// What touch(), load() or store() accessed of the tensor, in a launch with checks.
   std::span<const Stretch> rows() const { return touched_; }
 
   /// Whether all of it that is inside of the tensor exists; rows() then has what load() will read.

@@ -79,8 +79,7 @@ void copy_map(Warp& warp, const Op& op) {
   std::memcpy(to, from, map_bytes);
   note_lane_access(warp, lane, map_at(warp, lane, source), false);
   note_lane_access(warp, lane, map_at(warp, lane, address_at(warp, op.list)), true);
-  if (ClusterRaces* const races = warp.block->cluster().races())
-    races->clocks().fence(warp, warp.mask, {.releases = true});
+  tell(warp, &Events::released_map);
 }
 
 void decode_replace(Decoder& d) {

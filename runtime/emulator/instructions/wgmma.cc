@@ -74,27 +74,6 @@ class Registers {
   std::vector<std::uint32_t*> pointers_;
 };
 
-// Whether those who wrote the tiles have let the warpgroup know.
-bool check_order(Warp& warp, const WarpgroupOperation& w, const WgmmaOperands& operands) {
-  ClusterRaces& races = *warp.block->cluster().races();
-  const isa::Form& form = w.product->form();
-  const bool sparse = form.sparsity != isa::Sparsity::dense;
-  const auto read = [&](char name, std::uint64_t bits, int mn_major, Type type, int outer, int k) {
-    const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
-    return races.read_tile(warp, {.name = name,
-                                  .descriptor = &descriptor,
-                                  .mn_major = mn_major != 0,
-                                  .long_rows = sparse && name == 'B',
-                                  .element_bits = tartan::bits(type),
-                                  .outer = outer,
-                                  .k = k});
-  };
-  if (w.a.empty() && !read('A', operands.a_descriptor, operands.trans_a, form.a, form.shape.m,
-                           sparse ? form.shape.k / 2 : form.shape.k))
-    return false;
-  return read('B', operands.b_descriptor, operands.trans_b, form.b, form.shape.n, form.shape.k);
-}
-
 // Reads registers and tiles, and writes the accumulators.
 void multiply(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
               WgmmaOperands operands) {
@@ -139,9 +118,7 @@ void product(Warp& warp, const Op& op) {
 
   if (!ask(warp, &ValueEvents::issue_product, warps, w)) return;
   operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
-  if (!check_order(warp, w, operands)) return;
-  if (ClusterRaces* const races = warp.block->cluster().races())
-    for (const Warp& each : warps) races->clocks().issue_product(each, warp.pc - 1);
+  if (!ask(warp, &Events::issue_product, warps, w, operands)) return;
   if (Late* late = warp.block->cluster().late())
     return late->issue(warp, warp.mask, Late::Kind::product,
                        [=, &warp, &w] { multiply(warp, warps, w, operands); });
@@ -152,7 +129,7 @@ void converge(Warp& warp, const Op&) { warp.gather_whole(); }
 
 void commit(Warp& warp, const Op&) {
   if (!warp.gather_whole()) return;
-  warp.block->cluster().races()->clocks().commit_products(warp);
+  tell(warp, &Events::commit, AsyncKind::product);
   if (Late* late = warp.block->cluster().late()) late->commit(warp, warp.mask, Late::Kind::product);
 }
 
@@ -160,7 +137,7 @@ void commit(Warp& warp, const Op&) {
 void wait(Warp& warp, const Op& op) {
   if (!warp.gather_whole()) return;
   const auto pending = static_cast<std::uint32_t>(op.value);
-  warp.block->cluster().races()->clocks().wait_for_products(warp, pending);
+  tell(warp, &Events::wait, AsyncKind::product, pending, false);
   if (Late* late = warp.block->cluster().late())
     late->wait(warp, warp.mask, Late::Kind::product, pending);
 }

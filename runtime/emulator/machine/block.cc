@@ -12,7 +12,6 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/places.h"
-#include "runtime/emulator/schedules/determinacy.h"
 #include "runtime/emulator/trial.h"
 #include "runtime/emulator/watch.h"
 
@@ -325,25 +324,20 @@ void Block::arrive(Warp& warp, std::uint32_t id, std::uint32_t expected, bool wa
   if (left) barrier.arrived[warp.index].push_back(left);
   barrier.votes += static_cast<std::uint32_t>(std::popcount(votes & warp.mask));
   barrier.voters += static_cast<std::uint32_t>(std::popcount(warp.mask));
-  if (context_.determinacy) context_.determinacy->arrives(warp, id, expected);
-  if (ClusterRaces* races = cluster_.races()) races->arrive(warp, id);
   if (wait) warp.wait_at_barrier(static_cast<std::uint8_t>(id));
   const bool is_complete = complete(barrier);
-  if (ClusterTimeline* timeline = cluster_.timeline())
-    timeline->arrived(warp, id, expected, wait && !is_complete);
+  cluster_.tell(&Events::arrived, warp, id, expected, wait && !is_complete);
   if (is_complete) release(static_cast<std::uint8_t>(id));
 }
 
 void Block::release(std::uint8_t id) {
   Barrier& barrier = barriers_[id];
   barrier.pending = false;
-  ClusterRaces* const races = cluster_.races();
   for (Warp& warp : warps_) {
     std::uint32_t here = 0;
     for (const Group& group : warp.groups)
       if (group.state == Group::State::at_barrier && group.barrier == id) here |= group.mask;
-    if (here && races) races->leave(warp, here, id);
-    if (here && context_.determinacy) context_.determinacy->leaves(warp, here, id);
+    if (here) cluster_.tell(&Events::leave, warp, here, id);
     for (Group& group : warp.groups) {
       if (group.state != Group::State::at_barrier || group.barrier != id) continue;
       group.state = Group::State::ready;
@@ -361,9 +355,7 @@ void Block::release(std::uint8_t id) {
       }
     }
   }
-  if (races) races->all_gone(rank_, id);
-  if (context_.determinacy) context_.determinacy->all_gone(*this, id);
-  if (ClusterTimeline* timeline = cluster_.timeline()) timeline->released(*this, id);
+  cluster_.tell(&Events::released, *this, id);
 }
 
 std::span<Warp> Block::warpgroup(const Warp& warp) {
@@ -389,14 +381,13 @@ bool Block::gather_warpgroup(Warp& warp) {
   }
   group.pc = warp.pc;
   group.arrived |= 1u << warp.index % warps_of_warpgroup;
-  ClusterTimeline* const timeline = cluster_.timeline();
   if (group.arrived != 0xF) {
     warp.wait_for_warpgroup();
-    if (timeline) timeline->waits_for_warpgroup(warp);
+    cluster_.tell(&Events::waits_for_warpgroup, warp);
     return false;
   }
   group.arrived = 0;
-  if (timeline) timeline->warpgroup_gathered(warp);
+  cluster_.tell(&Events::gathered_warpgroup, warp);
   for (Warp& one : warps)
     for (Group& waiting : one.groups)
       if (waiting.state == Group::State::in_warpgroup) waiting.state = Group::State::ready;

@@ -23,13 +23,7 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
-class LaunchRaces;
-class Predecessor;
 class LaunchObserver;
-class LaunchProfile;
-class LaunchTimeline;
-class Determinacy;
-class EqualStores;
 class Schedule;
 
 /// What all blocks of a launch share.
@@ -44,16 +38,11 @@ struct LaunchContext {
   std::uint64_t max_steps = 0;
   Heap* heap = nullptr;
   const Multiprocessor& multiprocessor;
-  std::uint64_t grid = 0;                       // %gridid
-  std::uint64_t workspace = 0;                  // of a cooperative launch
+  std::uint64_t grid = 0;       // %gridid
+  std::uint64_t workspace = 0;  // of a cooperative launch
+  bool checked = false;         // DeviceOptions::checks: what is undefined is a finding
   std::vector<LaunchObserver*> observers = {};  // in the order in which they hear of events
-  LaunchRaces* races = nullptr;                 // of a watched launch
-  Predecessor* predecessor = nullptr;           // of one that may start early
-  LaunchProfile* profile = nullptr;             // of a counted one
-  LaunchTimeline* timeline = nullptr;           // of one whose events are taken down
   Schedule* schedule = nullptr;                 // null: the usual order
-  Determinacy* determinacy = nullptr;           // of a launch whose schedules are looked for
-  EqualStores* equal_stores = nullptr;          // of the same, and of others under its schedules
   detail::Trial* trial = nullptr;               // of one that finds the level of findings
   const std::function<void(std::string_view)>* print = nullptr;  // who hears what kernels print
   std::optional<std::chrono::steady_clock::time_point> deadline = {};

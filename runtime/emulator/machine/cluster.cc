@@ -7,7 +7,6 @@
 #include <bit>
 
 #include "runtime/emulator/machine/waiting.h"
-#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -21,10 +20,6 @@ Cluster::Cluster(LaunchContext& context) : context_(context) {
   const std::uint64_t count = context.cluster.count();
   for (std::uint32_t rank = 0; rank < count; ++rank)
     blocks_.push_back(std::make_unique<Block>(context, *this, rank));
-  if (!context.races && context.program.ordered)
-    own_races_ = std::make_unique<LaunchRaces>(context, false);
-  LaunchRaces* const of_launch = context.races ? context.races : own_races_.get();
-  if (of_launch) races_ = std::make_unique<ClusterRaces>(*this, *of_launch);
   if (context.schedule) late_ = std::make_unique<Late>();
   for (LaunchObserver* each : context.observers) each->attach(*this);
 }
@@ -45,11 +40,11 @@ void Cluster::start(std::uint64_t index) {
   for (std::uint32_t rank = 0; rank < blocks_.size(); ++rank)
     blocks_[rank]->start({first.x + rank % size.x, first.y + rank / size.x % size.y,
                           first.z + rank / size.x / size.y});
-  if (races_) races_->start(static_cast<std::uint32_t>(index));
-  tell(&ValueEvents::start);
   if (late_) late_->start();
-  timeline_ = context_.timeline ? context_.timeline->start(*this, index) : nullptr;
-  if (context_.determinacy) context_.determinacy->starts(*this, static_cast<std::uint32_t>(index));
+  copies_ = 0;
+  for (LaunchObserver* each : context_.observers) each->begin(*this, index);
+  tell(&Events::start, *this, static_cast<std::uint32_t>(index));
+  tell(&ValueEvents::start);
 }
 
 bool Cluster::run(int turns) {
@@ -79,9 +74,7 @@ bool Cluster::done() const {
          (!late_ || late_->empty());
 }
 
-void Cluster::finish() {
-  if (races_) races_->finish();
-}
+void Cluster::finish() { tell(&Events::finish, *this); }
 
 void Cluster::count(Report& report) const {
   for (const auto& block : blocks_) block->count(report);
@@ -90,7 +83,7 @@ void Cluster::count(Report& report) const {
 void Cluster::stop(Finding finding) {
   if (finding_) return;
   finding_ = std::move(finding);
-  if (timeline_) timeline_->stopped(*finding_);
+  tell(&Events::stopped, *finding_);
 }
 
 // ---- The cluster's barrier.
@@ -102,9 +95,7 @@ void Cluster::arrive(Warp& warp, bool relaxed) {
                      std::countr_zero(twice));
   warp.at_cluster |= warp.mask;
   warp.in_cluster_phase |= warp.mask;
-  if (races_) races_->arrive_at_cluster(warp, relaxed);
-  if (context_.determinacy) context_.determinacy->arrives_at_cluster(warp);
-  if (timeline_) timeline_->arrived_at_cluster(warp);
+  tell(&Events::arrived_at_cluster, warp, relaxed);
   release_if_complete();
 }
 
@@ -118,22 +109,19 @@ void Cluster::wait(Warp& warp) {
   warp.mask &= warp.in_cluster_phase;
   if (!warp.mask) return;
   warp.wait_for_cluster();
-  if (timeline_) timeline_->waits_for_cluster(warp);
+  tell(&Events::waits_for_cluster, warp);
 }
 
 // Lanes learn that the phase is over.
 void Cluster::leave(Warp& warp, std::uint32_t lanes) {
-  if (lanes && races_) races_->leave_cluster(warp, lanes);
-  if (lanes && context_.determinacy) context_.determinacy->leaves_cluster(warp, lanes);
+  if (lanes) tell(&Events::leave_cluster, warp, lanes);
 }
 
 void Cluster::release_if_complete() {
   for (const auto& block : blocks_)
     for (const Warp& warp : block->warps())
       if (warp.live & ~warp.in_cluster_phase) return;
-  if (races_) races_->cluster_phase_over();
-  if (context_.determinacy) context_.determinacy->cluster_phase_over(*this);
-  if (timeline_) timeline_->cluster_released();
+  tell(&Events::released_cluster, *this);
   for (const auto& block : blocks_)
     for (Warp& warp : block->warps()) {
       warp.in_cluster_phase = 0;

@@ -21,9 +21,7 @@
 
 #include "runtime/emulator/machine/block.h"
 #include "runtime/emulator/machine/observers.h"
-#include "runtime/emulator/races/detector.h"
 #include "runtime/emulator/schedules/late.h"
-#include "runtime/emulator/timeline/recorder.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -50,11 +48,6 @@ class Cluster {
   // For blocks, warps and handlers.
   std::uint32_t size() const { return static_cast<std::uint32_t>(blocks_.size()); }
   Block& block(std::uint32_t rank) { return *blocks_[rank]; }
-  /// Null for kernels without asynchronous copies and wgmma, unless the launch is watched.
-  ClusterRaces* races() { return races_.get(); }
-  LaunchProfile* profile() { return context_.profile; }
-  /// Null unless this cluster's events are taken down.
-  ClusterTimeline* timeline() { return timeline_; }
   bool stopped() const { return finding_.has_value(); }
   void stop(Finding finding);
   /// `warp`'s executing lanes arrive at the cluster's barrier, or wait there for the phase that
@@ -64,6 +57,8 @@ class Cluster {
   /// Lanes have exited: nobody waits for them.
   void recheck();
   Scratch scratch;  // of products
+  /// The number of another AsyncCopy.
+  std::uint64_t next_copy() { return ++copies_; }
   /// Null unless the launch is under a schedule.
   Late* late() { return late_.get(); }
 
@@ -73,24 +68,46 @@ class Cluster {
   T& add(std::unique_ptr<T> observer) {
     T& made = *observer;
     owned_.push_back(std::move(observer));
-    seats_[T::seat] = &made;
-    if constexpr (std::derived_from<T, ValueEvents>) values_.push_back(&made);
+    listen(made);
     return made;
+  }
+  /// One that lives longer.
+  template <typename T>
+  void listen(T& observer) {
+    if constexpr (requires { T::seat; }) seats_[T::seat] = &observer;
+    if constexpr (std::derived_from<T, Events>) events_.push_back(&observer);
+    if constexpr (std::derived_from<T, ValueEvents>) values_.push_back(&observer);
+  }
+  template <typename T>
+  void dismiss() {
+    if (T* const observer = find<T>()) std::erase(events_, observer);
+    seats_[T::seat] = nullptr;
   }
   /// Null where nobody has that seat.
   template <typename T>
   T* find() const {
     return static_cast<T*>(seats_[T::seat]);
   }
+  bool is_observed() const { return !events_.empty(); }
   bool values_are_followed() const { return !values_.empty(); }
   template <typename... Parameters, typename... Arguments>
   void tell(void (ValueEvents::*what)(Parameters...), Arguments&&... arguments) {
     for (ValueEvents* each : values_) (each->*what)(arguments...);
   }
+  template <typename... Parameters, typename... Arguments>
+  void tell(void (Events::*what)(Parameters...), Arguments&&... arguments) {
+    for (Events* each : events_) (each->*what)(arguments...);
+  }
   /// False: one of them has stopped the launch with a finding.
   template <typename... Parameters, typename... Arguments>
   bool ask(bool (ValueEvents::*what)(Parameters...), Arguments&&... arguments) {
     for (ValueEvents* each : values_)
+      if (!(each->*what)(arguments...)) return false;
+    return true;
+  }
+  template <typename... Parameters, typename... Arguments>
+  bool ask(bool (Events::*what)(Parameters...), Arguments&&... arguments) {
+    for (Events* each : events_)
       if (!(each->*what)(arguments...)) return false;
     return true;
   }
@@ -109,13 +126,12 @@ class Cluster {
 
   LaunchContext& context_;
   std::vector<std::unique_ptr<Block>> blocks_;
-  std::unique_ptr<LaunchRaces> own_races_;  // where those of the launch are not shared
-  std::unique_ptr<ClusterRaces> races_;
   std::unique_ptr<Late> late_;
-  ClusterTimeline* timeline_ = nullptr;
   std::vector<std::shared_ptr<void>> owned_;
   std::array<void*, seats> seats_ = {};
+  std::vector<Events*> events_;
   std::vector<ValueEvents*> values_;
+  std::uint64_t copies_ = 0;  // that complete at an mbarrier
   std::optional<Finding> finding_;
   int idle_turns_ = 0;  // in a row, in which warps only found what they wait for not done
   int patience_ = 0;

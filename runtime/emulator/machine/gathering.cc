@@ -11,7 +11,6 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/places.h"
-#include "runtime/emulator/schedules/determinacy.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -239,8 +238,7 @@ void Warp::run_together(const Group& here, std::uint32_t members) {
 void Warp::examine_gathered() {
   if (undefined | program->ops[pc - 1].examined) [[unlikely]]
     tell(*this, &ValueEvents::gathered, pc - 1);
-  if (program->invalidates) block->cluster().races()->met(*this);
-  if (Determinacy* determinacy = block->context().determinacy) determinacy->meets(*this);
+  tell(*this, &Events::met);
 }
 
 // At several places of the text: where a source is undefined at one of them, all results are.

@@ -17,6 +17,18 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
+/// What instructions do to one.
+enum class MbarrierAction : std::uint8_t {
+  init,
+  invalidate,
+  arrive,
+  expect,
+  complete,
+  arrive_expect,
+  arrive_drop,
+  arrive_drop_expect
+};
+
 struct Mbarrier {
   static constexpr std::uint64_t field = (std::uint64_t{1} << 21) - 1;
   static constexpr std::uint32_t most_arrivals = 0xFFFFF, most_arrivals_v1 = 0x1FF;

@@ -5,6 +5,7 @@
 // tell(warp, &ValueEvents::fill, to, bytes) is a look at an empty list in a launch without
 // observers. What stops the launch is asked for: ask().
 //
+//   Events           who waits for whom, who accesses what, what is asynchronous
 //   ValueEvents      where values go, in memory and in registers
 //   LaunchObserver   of a launch: brings the observers of its clusters
 #pragma once
@@ -14,10 +15,13 @@
 #include <optional>
 #include <span>
 
+#include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/program.h"
+#include "runtime/emulator/machine/scope.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
+class Block;
 class Cluster;
 struct Warp;
 
@@ -47,6 +51,165 @@ struct ElementPlace {
 /// An instruction at which lanes wait for others.
 struct GatheredPlace {
   std::uint32_t pc = 0, lanes = 0;
+};
+
+/// Bytes at an address.
+struct Stretch {
+  Window window = Window::global;
+  std::uint64_t address = 0, bytes = 0;
+};
+
+/// How a box of a tensor lies in shared memory.
+struct BoxShape {
+  std::uint32_t span = 0;    // bytes of its swizzle
+  std::uint64_t source = 0;  // where the tensor begins
+};
+
+/// An access of lanes to memory, if its row says none.
+struct LaneAccess {
+  Window window = Window::generic;
+  std::uint32_t lanes = 0;
+  std::uint64_t bytes = 0;            // of each lane
+  const std::uint64_t* at = nullptr;  // addresses in the window, of 32 lanes
+  bool writes = false;
+  bool collective = false;      // by all lanes together
+  std::uint64_t alignment = 0;  // 0: as many as bytes
+};
+
+/// What a copy has written: `room` bytes of host memory, those between its elements included; and
+/// what it has read.
+struct Filled {
+  const std::byte* at = nullptr;
+  std::uint64_t room = 0;
+  std::optional<BoxShape> shape = {};  // through a tensor map
+  std::span<const Stretch> from = {};
+  std::optional<std::uint64_t> map = {};  // where the tensor map is
+  std::optional<Scope> strong = {};       // of a reduction, or a relaxed copy
+  std::optional<Scope> strong_from = {};  // how it has read
+  bool generic = false;                   // it is not of the async proxy
+};
+
+/// A copy that completes bytes of an mbarrier.
+struct AsyncCopy {
+  std::uint64_t number = 0;  // of those of the cluster, from 1 on
+  std::byte* mbarrier = nullptr;
+  std::uint32_t bytes = 0;
+  const Filled& filled;
+};
+
+/// It has done so; or arrivals of cp.async.mbarrier.arrive have come, which have no number.
+struct Completion {
+  std::uint64_t number = 0;
+  std::byte* mbarrier = nullptr;
+  std::uint64_t bytes = 0, arrivals = 0;
+  bool ends = false;  // the phase
+};
+
+/// What a copy of a bulk group reads or writes.
+struct GroupAccess {
+  Stretch where;
+  bool writes = false;
+  std::optional<Scope> strong = {};
+  std::uint32_t alike = 0;  // lanes that store the same bytes to the same place
+  bool map = false;         // it is a tensor map
+};
+
+/// Asynchronous operations, by what waits for them.
+enum class AsyncKind : std::uint8_t {
+  copy,        // cp.async
+  bulk,        // copies of a bulk group
+  completion,  // what completes at an mbarrier
+  arrival,     // of cp.async.mbarrier.arrive
+  product      // wgmma
+};
+
+/// What lanes are about to do to an mbarrier.
+struct MbarrierUse {
+  MbarrierAction action = MbarrierAction::arrive;
+  bool by_copies = false;   // when their copies of cp.async are over
+  bool raises = false;      // the mbarrier expects the arrival beside those that it counts
+  std::uint32_t alike = 0;  // of init: lanes for which this op has done the same before
+};
+struct MbarrierArrival {
+  bool relaxed = false, of_cta = false;  // its scope is said to be the CTA
+  bool by_copies = false;
+};
+/// Lanes have found a phase over.
+struct MbarrierPass {
+  bool parity = false, relaxed = false;
+  WaitScope scope = WaitScope::unsaid;
+  bool first = true;  // of the mbarriers that the lanes of one wait look at
+};
+
+/// Told before it happens, unless the name says that it has; mbarriers by their place in the host's
+/// memory. What gives false stops what is about to be done: after a finding.
+class Events {
+ public:
+  virtual ~Events() = default;
+  /// The cluster of that index begins; all its threads have exited; a finding stops it.
+  virtual void start(Cluster&, std::uint32_t /*index*/) {}
+  virtual void finish(Cluster&) {}
+  virtual void stopped(const Finding&) {}
+  /// All lanes of a warp have exited.
+  virtual void exited(const Warp&) {}
+
+  // The executing lanes.
+  /// They have come to a collective together.
+  virtual void met(Warp&) {}
+  virtual void sync_warp(Warp&) {}
+  virtual void access(Warp&, const LaneAccess&) {}
+  /// A strong access, with the addresses of 32 lanes.
+  virtual void communicate(Warp&, Window, const std::uint64_t* /*at*/, std::uint32_t /*bytes*/) {}
+  virtual void fence_proxy(Warp&, bool /*shared*/, bool /*global*/) {}
+  virtual void fence_inits(Warp&) {}
+  /// fence.proxy.tensormap with .acquire of the maps there; tensormap.cp_fenceproxy has copied one.
+  virtual void acquire_map(Warp&, const std::uint64_t* /*at*/, Window) {}
+  virtual void released_map(Warp&) {}
+  virtual void allocated(Warp&, std::uint64_t /*address*/, std::uint64_t /*bytes*/) {}
+  virtual void wait_for_predecessor(Warp&) {}
+
+  // Barriers of a block, a cluster and a warpgroup, and registers.
+  /// They have arrived; `waits`: and wait, since others are missing.
+  virtual void arrived(Warp&, std::uint32_t /*id*/, std::uint32_t /*expected*/, bool /*waits*/) {}
+  /// The barrier lets lanes go; it has let all go.
+  virtual void leave(Warp&, std::uint32_t /*lanes*/, std::uint32_t /*id*/) {}
+  virtual void released(Block&, std::uint32_t /*id*/) {}
+  virtual void arrived_at_cluster(Warp&, bool /*relaxed*/) {}
+  virtual void waits_for_cluster(Warp&) {}
+  virtual void leave_cluster(Warp&, std::uint32_t /*lanes*/) {}
+  /// Before the lanes that wait leave.
+  virtual void released_cluster(Cluster&) {}
+  virtual void waits_for_warpgroup(Warp&) {}
+  virtual void gathered_warpgroup(Warp&) {}
+  virtual void waits_for_registers(Warp&, std::uint32_t /*wanted*/) {}
+  virtual void has_registers(const Warp&) {}
+
+  // mbarriers.
+  virtual bool use_mbarrier(Warp&, std::uint32_t /*lanes*/, std::byte*, const MbarrierUse&) {
+    return true;
+  }
+  /// A lane did so, and the mbarrier is about to count it.
+  virtual void count_mbarrier(Warp&, int /*lane*/, std::byte*, MbarrierAction, std::uint32_t) {}
+  /// The same of arrivals, of all lanes of an op that arrive there, before the phase ends.
+  virtual void arrived_at_mbarrier(Warp&, std::uint32_t /*lanes*/, std::byte*, MbarrierArrival) {}
+  virtual void ended_phase(Cluster&, std::byte*) {}
+  /// A lane looks at it; `waits`: for a phase.
+  virtual bool test_mbarrier(Warp&, int /*lane*/, std::byte*, bool /*waits*/) { return true; }
+  virtual void found_pending(Warp&, std::byte*, bool /*parity*/) {}
+  virtual void passed(Warp&, std::uint32_t /*lanes*/, std::byte*, const MbarrierPass&) {}
+
+  // What is asynchronous is told when it is issued. Late operations are done later.
+  virtual bool issue_copy(Warp&, int /*lane*/, const AsyncCopy&) { return true; }
+  virtual void completed(Cluster&, const Completion&) {}
+  virtual bool access_by_group(Warp&, int /*lane*/, const GroupAccess&) { return true; }
+  virtual bool issue_product(Warp&, std::span<Warp>, const WarpgroupOperation&,
+                             const WgmmaOperands&) {
+    return true;
+  }
+  /// They close a group, or wait for all but the last `pending` of them; none: for all that they
+  /// issued. `reads`: for what those read alone.
+  virtual void commit(Warp&, AsyncKind) {}
+  virtual void wait(Warp&, AsyncKind, std::optional<std::uint32_t> /*pending*/, bool /*reads*/) {}
 };
 
 /// Memory is in host addresses. Told before it happens, but for start().
@@ -93,6 +256,8 @@ class LaunchObserver {
   /// A cluster is made, which may then be several of the grid, one after another: it takes its
   /// observers (Cluster::add).
   virtual void attach(Cluster&) {}
+  /// It begins as the one of that index, before its observers hear so.
+  virtual void begin(Cluster&, std::uint64_t /*index*/) {}
 };
 
 }  // namespace tartan::TARTAN_ABI::emulator

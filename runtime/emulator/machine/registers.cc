@@ -68,7 +68,7 @@ void Block::set_registers(Warp& warp, std::uint32_t count, bool more) {
     return hand_out_registers();
   }
   warp.wait_for_registers(count);
-  if (ClusterTimeline* timeline = cluster_.timeline()) timeline->waits_for_registers(warp, count);
+  cluster_.tell(&Events::waits_for_registers, warp, count);
   hand_out_registers();
 }
 
@@ -85,7 +85,7 @@ void Block::hand_out_registers() {
       free_registers_ -= missing;
       warp.registers = group.wanted;
       group.state = Group::State::ready;
-      if (ClusterTimeline* timeline = cluster_.timeline()) timeline->has_registers(warp);
+      cluster_.tell(&Events::has_registers, warp);
     }
 }
 

@@ -11,7 +11,6 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/places.h"
-#include "runtime/emulator/schedules/determinacy.h"
 #include "runtime/emulator/schedules/polls.h"
 #include "runtime/emulator/schedules/schedule.h"
 
@@ -195,7 +194,7 @@ void Warp::exit() {
   block->lanes_exited();
   if (live) return;
   block->warp_exited(*this);
-  if (ClusterTimeline* timeline = block->cluster().timeline()) timeline->exited(*this);
+  tell(*this, &Events::exited);
 }
 
 void Warp::defer_all_but(std::uint32_t lanes) {

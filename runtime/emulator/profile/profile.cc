@@ -18,7 +18,9 @@ using isa::operator""_q;
 
 constexpr std::uint64_t sector_bytes = 32;
 
-void profiled(Warp& warp, const Op& op) { warp.block->cluster().profile()->run(warp, op); }
+void profiled(Warp& warp, const Op& op) {
+  warp.block->cluster().find<LaunchProfile>()->run(warp, op);
+}
 
 // The executing lanes wait at the op for others, and will run it again.
 bool parked(const Warp& warp, std::uint32_t pc) {

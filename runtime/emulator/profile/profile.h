@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/machine/program.h"
 #include "runtime/emulator/profile/banks.h"
 #include "tartan/runtime/profile.h"
@@ -13,15 +15,16 @@ namespace tartan::TARTAN_ABI::emulator {
 
 class Decoder;
 class RequestRecorder;
-struct LaunchContext;
-struct Warp;
 
 /// The counts of one launch, by op.
-class LaunchProfile {
+class LaunchProfile final : public LaunchObserver {
  public:
+  static constexpr Seat seat = 3;
+
   /// `recorder`: who hears of requests; null: nobody.
   LaunchProfile(const LaunchContext& context, RequestRecorder* recorder);
 
+  void attach(Cluster& cluster) override { cluster.listen(*this); }
   /// Runs the op, and counts it.
   void run(Warp& warp, const Op& op);
   std::vector<InstructionProfile> instructions() const;

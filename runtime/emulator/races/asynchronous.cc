@@ -7,6 +7,7 @@
 #include <functional>
 #include <iterator>
 
+#include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/races/async_judge.h"
 
@@ -53,28 +54,28 @@ void ClusterRaces::acquire_map(Warp& warp, const std::uint64_t* at, Window windo
 // ---- mbarriers.
 
 void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
-                                   Actor actor, const MbarrierUse& use) {
+                                   Actor actor, std::uint32_t alike, bool invalidates) {
   const auto address = address_of(mbarrier);
   if (!address) return;
   std::uint64_t at[32];
   std::ranges::fill(at, *address);
   const bool writes = actor == Actor::init;
-  access(warp, {.window = Window::cluster,
-                .lanes = lanes,
-                .bytes = 8,
-                .at = at,
-                .writes = writes,
-                .strong = !writes,
-                .actor = actor,
-                .mbarrier = true,
-                .invalidates = use.invalidates,
-                .scope = Scope::cluster,
-                .alike = use.alike});
+  access(warp, WatchedAccess{.window = Window::cluster,
+                             .lanes = lanes,
+                             .bytes = 8,
+                             .at = at,
+                             .writes = writes,
+                             .strong = !writes,
+                             .actor = actor,
+                             .mbarrier = true,
+                             .invalidates = invalidates,
+                             .scope = Scope::cluster,
+                             .alike = alike});
 }
 
 void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
                               std::uint32_t alike) {
-  access_mbarrier(warp, 1u << lane, mbarrier, Actor::init, {.alike = alike});
+  access_mbarrier(warp, 1u << lane, mbarrier, Actor::init, alike);
   const auto [found, fresh] = mbarriers_.try_emplace(mbarrier);
   Phases& made = found->second;
   made.valid = true;
@@ -89,7 +90,7 @@ void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
 }
 
 void ClusterRaces::invalidate(Warp& warp, int lane, const std::byte* mbarrier) {
-  access_mbarrier(warp, 1u << lane, mbarrier, Actor::init, {.invalidates = true});
+  access_mbarrier(warp, 1u << lane, mbarrier, Actor::init, 0, true);
   if (const auto found = mbarriers_.find(mbarrier); found != mbarriers_.end())
     found->second.valid = false;
 }
@@ -104,6 +105,23 @@ bool ClusterRaces::exists(Warp& warp, int lane, const std::byte* mbarrier) {
                 offset),
             lane, offset);
   return false;
+}
+
+bool ClusterRaces::use_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+                                const MbarrierUse& use) {
+  if (use.action == MbarrierAction::invalidate) return true;
+  if (use.action != MbarrierAction::init) return this->use(warp, lanes, mbarrier, use.by_copies);
+  initialise(warp, std::countr_zero(lanes), mbarrier, use.alike);
+  return true;
+}
+
+void ClusterRaces::count_mbarrier(Warp& warp, int lane, std::byte* mbarrier, MbarrierAction action,
+                                  std::uint32_t) {
+  if (action == MbarrierAction::invalidate) invalidate(warp, lane, mbarrier);
+}
+
+bool ClusterRaces::test_mbarrier(Warp& warp, int lane, std::byte* mbarrier, bool) {
+  return exists(warp, lane, mbarrier);
 }
 
 bool ClusterRaces::use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies) {
@@ -124,15 +142,19 @@ VectorClock& ClusterRaces::pending(const Warp& warp, const std::byte* mbarrier, 
       .pending;
 }
 
-void ClusterRaces::arrive_at(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
-                             bool relaxed, bool of_cta) {
+void ClusterRaces::arrived_at_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+                                       MbarrierArrival arrival) {
+  const auto [relaxed, of_cta, by_copies] = arrival;
+  for (std::uint32_t m = by_copies ? lanes : 0; m; m &= m - 1)
+    clocks_.release_copies(warp, m & (0 - m), pending(warp, mbarrier, false));
+  if (by_copies) return;
   if (!relaxed) return clocks_.release(warp, lanes, pending(warp, mbarrier, of_cta));
   // Other CTAs are reached by a fence that reaches them.
   clocks_.release_fenced(warp, lanes, Scope::cta, pending(warp, mbarrier, true));
   if (!of_cta) clocks_.release_fenced(warp, lanes, Scope::cluster, pending(warp, mbarrier, false));
 }
 
-void ClusterRaces::end_phase(const std::byte* mbarrier) {
+void ClusterRaces::ended_phase(Cluster&, std::byte* mbarrier) {
   Phases& all = phases(mbarrier);
   ++all.phases;
   for (Arrivals& each : all.arrivals) {
@@ -141,15 +163,16 @@ void ClusterRaces::end_phase(const std::byte* mbarrier) {
   }
 }
 
-void ClusterRaces::waited(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
-                          WaitScope scope) {
+void ClusterRaces::passed(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+                          const MbarrierPass& pass) {
+  const WaitScope scope = pass.scope;
   const Phases& all = phases(mbarrier);
   for (const Arrivals& each : all.arrivals) {
     const bool foreign = each.rank != warp.block->rank();
     if (foreign && (each.narrow || scope == WaitScope::cta)) continue;
     if (foreign && scope == WaitScope::unsaid) note_narrow(warp, lanes, each.known);
     if (foreign && scope == WaitScope::cluster) forget_narrow(warp.block->rank(), each.known);
-    if (relaxed)
+    if (pass.relaxed)
       clocks_.acquire_relaxed(warp, lanes, each.known, foreign ? Scope::cluster : Scope::cta);
     else clocks_.acquire(warp, lanes, each.known);
   }
@@ -161,7 +184,8 @@ void ClusterRaces::waited(Warp& warp, std::uint32_t lanes, const std::byte* mbar
 // invalidates it, or that lets another thread know, comes behind it. No clock says so, since
 // collectives order no memory, but neither does memory decide it: an mbarrier is used by
 // instructions that the lanes have executed.
-void ClusterRaces::met(const Warp& warp) {
+void ClusterRaces::met(Warp& warp) {
+  if (!warp.program->invalidates) return;
   std::vector<Meeting>& all = meetings_[clocks_.number(warp)];
   const std::uint32_t time = clocks_.time(warp);
   if (!all.empty() && all.back().time == time && all.back().lanes == warp.mask) return;
@@ -185,7 +209,7 @@ bool ClusterRaces::knows_by_meeting(const Warp& warp, std::uint32_t lane,
   return false;
 }
 
-void ClusterRaces::fence_inits(const Warp& warp) {
+void ClusterRaces::fence_inits(Warp& warp) {
   for (auto& [at, all] : mbarriers_)
     if (all.made.warp == clocks_.number(warp) && warp.mask >> all.made.lane & 1)
       all.fenced = {clocks_.number(warp, Actor::init), clocks_.time(warp), all.made.lane};
@@ -287,14 +311,77 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> ClusterRaces::place_of(
   return std::pair(where.shared ? first + where.rank : 0, where.address);
 }
 
-void ClusterRaces::copies_arrive(const Warp& warp, std::uint32_t lane, const std::byte* mbarrier) {
-  clocks_.release_copies(warp, 1u << lane, pending(warp, mbarrier, false));
-}
-
 std::optional<Epoch> ClusterRaces::completing_on(const std::byte* mbarrier) const {
   const auto found = mbarriers_.find(mbarrier);
   if (found == mbarriers_.end() || !found->second.number) return std::nullopt;
   return Epoch{*found->second.number, found->second.phases + 1, 0};
+}
+
+// ---- Copies.
+
+bool ClusterRaces::issue_copy(Warp& warp, int lane, const AsyncCopy& copy) {
+  const Filled& filled = copy.filled;
+  if (!use(warp, 1u << lane, copy.mbarrier)) return false;
+  if (!filled.generic) completes_at(warp, lane, copy.mbarrier);
+  const auto who = completing_on(copy.mbarrier);
+  if (!who) return true;
+  for (const Stretch& each : filled.from)
+    asynchronous(warp, lane,
+                 {.who = *who,
+                  .window = each.window,
+                  .address = each.address,
+                  .bytes = each.bytes,
+                  .strong = filled.strong_from});
+  if (filled.map)
+    asynchronous(warp, lane,
+                 {.who = *who, .address = *filled.map, .bytes = map_bytes, .map = true});
+  if (const auto address = filled.at ? address_of(filled.at) : std::nullopt)
+    asynchronous(warp, lane,
+                 {.who = *who,
+                  .window = Window::cluster,
+                  .address = *address,
+                  .bytes = filled.room,
+                  .writes = true,
+                  .strong = filled.strong,
+                  .generic = filled.generic});
+  if (filled.shape) this->filled(warp, filled.at, filled.room, *filled.shape, *who);
+  return !cluster_.stopped();
+}
+
+void ClusterRaces::completed(Cluster& cluster, const Completion& completion) {
+  if (completion.ends) ended_phase(cluster, completion.mbarrier);
+}
+
+bool ClusterRaces::access_by_group(Warp& warp, int lane, const GroupAccess& access) {
+  const auto issuer = static_cast<std::uint32_t>(lane);
+  const Actor actor = access.writes ? Actor::bulk_write : Actor::bulk_read;
+  asynchronous(warp, lane,
+               {.who = clocks_.group_epoch(warp, issuer, actor),
+                .window = access.where.window,
+                .address = access.where.address,
+                .bytes = access.where.bytes,
+                .writes = access.writes,
+                .strong = access.strong,
+                .map = access.map,
+                .alike = access.alike});
+  return !cluster_.stopped();
+}
+
+// ---- Groups.
+
+void ClusterRaces::commit(Warp& warp, AsyncKind kind) {
+  if (kind == AsyncKind::product) return clocks_.commit_products(warp);
+  if (kind == AsyncKind::copy) return clocks_.commit(warp, warp.mask, Actor::cp_async);
+  clocks_.commit(warp, warp.mask, Actor::bulk_read);
+  clocks_.commit(warp, warp.mask, Actor::bulk_write);
+}
+
+void ClusterRaces::wait(Warp& warp, AsyncKind kind, std::optional<std::uint32_t> pending,
+                        bool reads) {
+  if (kind == AsyncKind::product) return clocks_.wait_for_products(warp, pending.value_or(0));
+  if (kind == AsyncKind::copy) return clocks_.wait(warp, warp.mask, Actor::cp_async, pending);
+  clocks_.wait(warp, warp.mask, Actor::bulk_read, pending);
+  if (!reads) clocks_.wait(warp, warp.mask, Actor::bulk_write, pending);
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -6,15 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/races/shadow.h"
 
 namespace tartan::TARTAN_ABI::emulator {
-
-/// How a box lies in shared memory.
-struct BoxShape {
-  std::uint32_t span = 0;    // bytes of its swizzle
-  std::uint64_t source = 0;  // where the tensor begins
-};
 
 struct Box {
   std::uint64_t first = 0;  // its first byte

@@ -26,11 +26,13 @@ Numbers numbers_of(const LaunchContext& context) {
 
 }  // namespace
 
-LaunchRaces::LaunchRaces(const LaunchContext& context, bool whole)
+LaunchRaces::LaunchRaces(const LaunchContext& context, bool whole, Predecessor* predecessor,
+                         EqualStores* equal_stores)
     : whole(whole),
       numbers(numbers_of(context)),
-      reports(context, numbers),
-      predecessor(context.predecessor) {
+      reports(context, numbers, predecessor),
+      predecessor(predecessor),
+      equal_stores(equal_stores) {
   const Program& program = context.program;
   bool sequential = false, narrow = false;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -44,8 +46,19 @@ LaunchRaces::LaunchRaces(const LaunchContext& context, bool whole)
   this->program = {.sequential = sequential, .narrow = narrow};
 }
 
-ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch)
+void LaunchRaces::attach(Cluster& cluster) {
+  cluster.add(std::make_unique<ClusterRaces>(cluster, *this));
+}
+
+void UncheckedRaces::attach(Cluster& cluster) {
+  auto own = std::make_unique<LaunchRaces>(context_, false);
+  LaunchRaces& launch = *own;
+  cluster.add(std::make_unique<ClusterRaces>(cluster, launch, std::move(own)));
+}
+
+ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch, std::unique_ptr<LaunchRaces> own)
     : cluster_(cluster),
+      own_(std::move(own)),
       launch_(launch),
       clocks_(launch.numbers, launch.program),
       shared_(cluster.size(), Shadow(~0u)),
@@ -55,11 +68,11 @@ ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch)
   if (launch.whole) convergence_.emplace(cluster.block(0).context().program);
 }
 
-void ClusterRaces::start(std::uint32_t cluster) {
+void ClusterRaces::start(Cluster&, std::uint32_t index) {
   std::vector<std::uint32_t> lanes_of_warps;
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)
     for (const Warp& warp : cluster_.block(rank).warps()) lanes_of_warps.push_back(warp.live);
-  clocks_.start(cluster, lanes_of_warps);
+  clocks_.start(index, lanes_of_warps);
   for (Shadow& shadow : shared_) shadow.clear();
   for (Boxes& boxes : boxes_) boxes.clear();
   for (VectorClock& each : barriers_) each = clocks_.fresh();
@@ -162,6 +175,20 @@ bool ClusterRaces::find_place(const Warp& warp, Window window, std::uint64_t add
   return to.shared ? to.address + bytes <= cluster_.block(to.rank).shared_bytes() : launch_.whole;
 }
 
+void ClusterRaces::access(Warp& warp, const LaneAccess& access) {
+  this->access(warp, WatchedAccess{.window = access.window,
+                                   .lanes = access.lanes,
+                                   .bytes = access.bytes,
+                                   .at = access.at,
+                                   .writes = access.writes,
+                                   .collective = access.collective,
+                                   .alignment = access.alignment});
+}
+
+void ClusterRaces::allocated(Warp&, std::uint64_t address, std::uint64_t bytes) {
+  if (launch_.whole) launch_.global.forget(address, (bytes + 15) / 16 * 16);
+}
+
 // Lanes that read the same place do it as one.
 void ClusterRaces::access(Warp& warp, const WatchedAccess& access) {
   Judge judge(*this, warp, access);
@@ -213,7 +240,7 @@ void ClusterRaces::access_lanes(Judge& judge, Warp& warp, const WatchedAccess& a
     }
     shadow.access(groups.subspan(i, end - i), access.bytes, now, access.writes, judge);
   }
-  if (warp.block->context().equal_stores && access.writes && access.actor == Actor::thread)
+  if (launch_.equal_stores && access.writes && access.actor == Actor::thread)
     for (const LaneGroup& group : groups)
       compare_equal_stores(judge, warp, access, memory, group, now);
   note_groups(warp, access, memory, now, groups);
@@ -295,27 +322,27 @@ void ClusterRaces::order(const Warp& warp, const StrongAccess& access) {
 
 // ---- Barriers.
 
-void ClusterRaces::arrive(const Warp& warp, std::uint32_t id) {
+void ClusterRaces::arrived(Warp& warp, std::uint32_t id, std::uint32_t, bool) {
   clocks_.release(warp, warp.mask, barrier(warp.block->rank(), id));
 }
 
-void ClusterRaces::leave(const Warp& warp, std::uint32_t lanes, std::uint32_t id) {
+void ClusterRaces::leave(Warp& warp, std::uint32_t lanes, std::uint32_t id) {
   clocks_.meet(warp, lanes, barrier(warp.block->rank(), id));
 }
 
-void ClusterRaces::all_gone(std::uint32_t rank, std::uint32_t id) { barrier(rank, id).clear(); }
+void ClusterRaces::released(Block& block, std::uint32_t id) { barrier(block.rank(), id).clear(); }
 
-void ClusterRaces::arrive_at_cluster(const Warp& warp, bool relaxed) {
+void ClusterRaces::arrived_at_cluster(Warp& warp, bool relaxed) {
   if (relaxed) clocks_.release_fenced(warp, warp.mask, Scope::cluster, arriving_);
   else clocks_.release(warp, warp.mask, arriving_);
 }
 
-void ClusterRaces::leave_cluster(const Warp& warp, std::uint32_t lanes) {
+void ClusterRaces::leave_cluster(Warp& warp, std::uint32_t lanes) {
   forget_narrow(warp.block->rank(), arrived_);
   clocks_.acquire(warp, lanes, arrived_);
 }
 
-void ClusterRaces::cluster_phase_over() {
+void ClusterRaces::released_cluster(Cluster&) {
   arrived_ = arriving_;
   arriving_.clear();
 }

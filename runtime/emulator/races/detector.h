@@ -55,13 +55,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/races/boxes.h"
 #include "runtime/emulator/races/converged.h"
 #include "runtime/emulator/races/predecessor.h"
@@ -71,13 +74,16 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
-class Cluster;
+class EqualStores;
 
 /// What a launch shares, or a cluster has for itself.
-class LaunchRaces {
+class LaunchRaces final : public LaunchObserver {
  public:
-  /// `whole`: all memory and all races.
-  LaunchRaces(const LaunchContext& context, bool whole);
+  /// `whole`: all memory and all races. Of the others null: nothing of before can still run, and
+  /// stores of equal values are not compared.
+  LaunchRaces(const LaunchContext& context, bool whole, Predecessor* predecessor = nullptr,
+              EqualStores* equal_stores = nullptr);
+  void attach(Cluster& cluster) override;
 
   const bool whole;
   bool ordered = false;  // strong operations on global memory may order clusters
@@ -86,7 +92,19 @@ class LaunchRaces {
   Shadow global{16};
   Locations locations;
   RaceReports reports;
-  Predecessor* const predecessor;  // null: nothing of before can still run
+  Predecessor* const predecessor;
+  EqualStores* const equal_stores;
+};
+
+/// Of a launch that nobody checks: each cluster has its own.
+class UncheckedRaces final : public LaunchObserver {
+ public:
+  explicit UncheckedRaces(const LaunchContext& context) : context_(context) {}
+  bool concurrent() const override { return true; }
+  void attach(Cluster& cluster) override;
+
+ private:
+  const LaunchContext& context_;
 };
 
 /// The registers that a store takes: op.count of them from op.list on.
@@ -136,9 +154,6 @@ struct StrongAccess {
   bool replaces = false;  // it writes, and does not read what was there
 };
 
-/// The scope that a wait for an mbarrier says; unsaid, it is that of the CTA.
-enum class WaitScope : std::uint8_t { unsaid, cta, cluster };
-
 /// An access of a lane's asynchronous operation, or of a warpgroup's product.
 struct AsyncAccess {
   Epoch who;
@@ -166,13 +181,14 @@ struct TileOperand {
 };
 
 /// The races of a cluster's threads.
-class ClusterRaces {
+class ClusterRaces final : public Events {
  public:
-  ClusterRaces(Cluster& cluster, LaunchRaces& launch);
-  /// The cluster of that index begins.
-  void start(std::uint32_t cluster);
-  /// All its threads have exited.
-  void finish();
+  static constexpr Seat seat = 0;
+
+  /// `own`: `launch`, if it is the cluster's alone.
+  ClusterRaces(Cluster& cluster, LaunchRaces& launch, std::unique_ptr<LaunchRaces> own = nullptr);
+  void start(Cluster& cluster, std::uint32_t index) override;
+  void finish(Cluster& cluster) override;
 
   /// Whether global memory is looked at.
   bool whole() const { return launch_.whole; }
@@ -180,59 +196,74 @@ class ClusterRaces {
   /// It orders threads: before it is done, if it writes, and behind it, if it reads.
   void order(const Warp& warp, const StrongAccess& access);
 
-  // Barriers.
-  void arrive(const Warp& warp, std::uint32_t barrier);
-  /// The barrier of that block lets the lanes of the warp go; all_gone(): it has let all go.
-  void leave(const Warp& warp, std::uint32_t lanes, std::uint32_t barrier);
-  void all_gone(std::uint32_t rank, std::uint32_t barrier);
-  void arrive_at_cluster(const Warp& warp, bool relaxed);
-  void leave_cluster(const Warp& warp, std::uint32_t lanes);
-  void cluster_phase_over();
+  // The executing lanes.
+  void met(Warp& warp) override;
+  void sync_warp(Warp& warp) override { clocks_.sync_warp(warp, warp.mask); }
+  void access(Warp& warp, const LaneAccess& access) override;
+  void fence_proxy(Warp& warp, bool shared, bool global) override {
+    clocks_.fence_proxy(warp, warp.mask, shared, global);
+  }
+  void fence_inits(Warp& warp) override;
+  void acquire_map(Warp& warp, const std::uint64_t* at, Window window) override;
+  void released_map(Warp& warp) override { clocks_.fence(warp, warp.mask, {.releases = true}); }
+  void allocated(Warp& warp, std::uint64_t address, std::uint64_t bytes) override;
+  void wait_for_predecessor(Warp& warp) override;
 
-  // mbarriers, by their place in the host's memory. `of_cta`: its scope is said to be the CTA.
-  /// `alike`: lanes for which the op has done the same there before.
+  // Barriers.
+  void arrived(Warp& warp, std::uint32_t id, std::uint32_t expected, bool waits) override;
+  void leave(Warp& warp, std::uint32_t lanes, std::uint32_t id) override;
+  void released(Block& block, std::uint32_t id) override;
+  void arrived_at_cluster(Warp& warp, bool relaxed) override;
+  void leave_cluster(Warp& warp, std::uint32_t lanes) override;
+  void released_cluster(Cluster& cluster) override;
+
+  // mbarriers.
+  bool use_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+                    const MbarrierUse& use) override;
+  void count_mbarrier(Warp& warp, int lane, std::byte* mbarrier, MbarrierAction action,
+                      std::uint32_t count) override;
+  void arrived_at_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+                           MbarrierArrival arrival) override;
+  void ended_phase(Cluster& cluster, std::byte* mbarrier) override;
+  bool test_mbarrier(Warp& warp, int lane, std::byte* mbarrier, bool waits) override;
+  void passed(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+              const MbarrierPass& pass) override;
+
+  // What is asynchronous.
+  bool issue_copy(Warp& warp, int lane, const AsyncCopy& copy) override;
+  void completed(Cluster& cluster, const Completion& completion) override;
+  bool access_by_group(Warp& warp, int lane, const GroupAccess& access) override;
+  bool issue_product(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& operation,
+                     const WgmmaOperands& operands) override;
+  void commit(Warp& warp, AsyncKind kind) override;
+  void wait(Warp& warp, AsyncKind kind, std::optional<std::uint32_t> pending, bool reads) override;
+
+  // For other observers.
+  /// Where an address leads: a number for the block that has that shared memory, or 0 for global
+  /// memory, and the address there.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> place_of(const Warp& warp, Window window,
+                                                                  std::uint64_t address) const;
+  ThreadClocks& clocks() { return clocks_; }
+
+ private:
   void initialise(Warp& warp, int lane, const std::byte* mbarrier, std::uint32_t alike);
   void invalidate(Warp& warp, int lane, const std::byte* mbarrier);
   /// Before `lanes` arrive there, or their copies of cp.async do, expect bytes or complete some;
   /// exists(): before they wait. False: after a finding that stops them.
   bool use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies = false);
   bool exists(Warp& warp, int lane, const std::byte* mbarrier);
-  void arrive_at(const Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
-                 bool of_cta);
-  void end_phase(const std::byte* mbarrier);
-  void waited(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool relaxed,
-              WaitScope scope);
-  /// fence.mbarrier_init
-  void fence_inits(const Warp& warp);
   /// A copy, of the async proxy, will complete there.
   void completes_at(const Warp& warp, int lane, const std::byte* mbarrier);
-  void copies_arrive(const Warp& warp, std::uint32_t lane, const std::byte* mbarrier);
-  /// Of programs with mbarrier.inval: the executing lanes have come to a collective together.
-  void met(const Warp& warp);
-
-  // What is asynchronous.
   /// Who does what completes in the current phase of an mbarrier; none: it is not looked at.
   std::optional<Epoch> completing_on(const std::byte* mbarrier) const;
-  /// Where an address leads: a number for the block that has that shared memory, or 0 for global
-  /// memory, and the address there.
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> place_of(const Warp& warp, Window window,
-                                                                  std::uint64_t address) const;
   void asynchronous(Warp& warp, int lane, const AsyncAccess& access);
   /// A copy through a tensor map has filled a box at that place in the host's memory.
   void filled(const Warp& warp, const std::byte* at, std::uint64_t bytes, const BoxShape& shape,
               const Epoch& who);
   /// A product of `warp`'s warpgroup reads a tile. False: after a finding that stops it.
   bool read_tile(Warp& warp, const TileOperand& operand);
-  /// griddepcontrol.wait
-  void wait_for_predecessor(const Warp& warp);
-  /// fence.proxy.tensormap with .acquire.
-  void acquire_map(Warp& warp, const std::uint64_t* at, Window window);
-
-  ThreadClocks& clocks() { return clocks_; }
   /// An address of the cluster's shared memory; nothing for other memory of the host.
   std::optional<std::uint64_t> address_of(const std::byte* at) const;
-
- private:
   /// What arrivals of a block brought; `narrow`: those that said to be for it alone.
   struct Arrivals {
     std::uint32_t rank = 0;
@@ -293,16 +324,9 @@ class ClusterRaces {
                           const Place& place);
   void compare_equal_stores(Judge& judge, Warp& warp, const WatchedAccess& access,
                             const Place& memory, const LaneGroup& group, const Past& now);
-  /// Of mbarrier.init and mbarrier.inval: as in WatchedAccess.
-  struct MbarrierUse {
-    std::uint32_t alike = 0;
-    bool invalidates = false;
-  };
+  /// Of mbarrier.init and mbarrier.inval: `alike`, `invalidates` as in WatchedAccess.
   void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Actor actor,
-                       const MbarrierUse& use);
-  void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Actor actor) {
-    access_mbarrier(warp, lanes, mbarrier, actor, {});
-  }
+                       std::uint32_t alike = 0, bool invalidates = false);
   // Of converged.cc.
   std::size_t index(const Warp& warp) const;
   bool together(const Warp& warp, const Past& past) const;
@@ -350,6 +374,7 @@ class ClusterRaces {
   bool read_chunks(Warp& warp, const AsyncAccess& access);
 
   Cluster& cluster_;
+  const std::unique_ptr<LaunchRaces> own_;
   LaunchRaces& launch_;
   ThreadClocks clocks_;
   std::vector<Shadow> shared_;  // of blocks
@@ -368,5 +393,10 @@ class ClusterRaces {
   std::optional<Convergence> convergence_;  // where all races are looked at
   VolatileWords volatiles_;
 };
+
+/// Those of the cluster that the warp is of; they must be looked at.
+inline ClusterRaces& races_of(const Warp& warp) {
+  return *warp.block->cluster().find<ClusterRaces>();
+}
 
 }  // namespace tartan::TARTAN_ABI::emulator

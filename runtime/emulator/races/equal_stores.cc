@@ -32,7 +32,7 @@ void EqualStores::begin() {
 
 void ClusterRaces::watch_equal_stores(const Warp& warp, const WatchedAccess& access,
                                       std::uint32_t lane, const Place& place) {
-  EqualStores* const stores = warp.block->context().equal_stores;
+  EqualStores* const stores = launch_.equal_stores;
   const auto where = place_of(warp, access.window, access.at[lane]);
   if (stores && where) stores->watch(where->first, place.address, access.bytes);
 }
@@ -42,7 +42,7 @@ void ClusterRaces::watch_equal_stores(const Warp& warp, const WatchedAccess& acc
 void ClusterRaces::compare_equal_stores(Judge& judge, Warp& warp, const WatchedAccess& access,
                                         const Place& memory, const LaneGroup& group,
                                         const Past& now) {
-  EqualStores& stores = *warp.block->context().equal_stores;
+  EqualStores& stores = *launch_.equal_stores;
   if (stores.empty()) return;
   const auto lane = static_cast<std::uint32_t>(std::countr_zero(group.lanes));
   const auto where = place_of(warp, access.window, access.at[lane]);

@@ -19,7 +19,7 @@ void ClusterRaces::note_outliving(const Warp& warp, const Place& place, const Ep
 
 // A block's shared memory is there until its last thread exits: some thread of it has to know that
 // the others, and copies, have done with it.
-void ClusterRaces::finish() {
+void ClusterRaces::finish(Cluster&) {
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)
     for (const auto& [key, access] : outliving_[rank]) {
       const bool known = std::ranges::any_of(cluster_.block(rank).warps(), [&](const Warp& warp) {

@@ -33,7 +33,7 @@ std::string Predecessor::text(std::uint32_t pc) const {
 
 // ---- In the detector.
 
-void ClusterRaces::wait_for_predecessor(const Warp& warp) {
+void ClusterRaces::wait_for_predecessor(Warp& warp) {
   clocks_.wait_for_predecessor(warp, warp.mask);
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/races/passes.h"
+#include "runtime/emulator/races/predecessor.h"
 #include "runtime/emulator/trial.h"
 #include "runtime/launch_findings.h"
 
@@ -338,7 +339,7 @@ std::string RaceReports::early_text(const Race& race) const {
       "race: {} is {} by {} and {} by {}, and that launch may still run: griddepcontrol.wait must "
       "come first, in this thread or in one that is ordered before it",
       memory_text(race), race.second.writes ? "written" : "read", side_text(race.second, true),
-      race.first.writes ? "written" : "read", context_.predecessor->text(race.first.pc));
+      race.first.writes ? "written" : "read", predecessor_->text(race.first.pc));
 }
 
 std::string RaceReports::exit_text(const Race& race) const {

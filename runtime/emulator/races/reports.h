@@ -19,6 +19,8 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
+class Predecessor;
+
 struct LaunchContext;
 
 /// One of two accesses.
@@ -64,8 +66,9 @@ struct Race {
 
 class RaceReports {
  public:
-  RaceReports(const LaunchContext& context, Numbers numbers)
-      : context_(context), numbers_(numbers) {}
+  /// `predecessor`: the launch before, if that may still run.
+  RaceReports(const LaunchContext& context, Numbers numbers, const Predecessor* predecessor)
+      : context_(context), numbers_(numbers), predecessor_(predecessor) {}
   void add(const Race& race);
   /// Counts so many more of a kind and place that is known; false: it is not, add() them.
   bool count(Race::Kind kind, const RaceSide& first, const RaceSide& second, bool mbarrier,
@@ -118,6 +121,7 @@ class RaceReports {
 
   const LaunchContext& context_;
   Numbers numbers_;
+  const Predecessor* predecessor_;
   std::deque<Entry> entries_;
   std::unordered_map<std::uint64_t, Tally*> tallies_;  // by what makes a kind and place
   Tally left_out_;

@@ -89,6 +89,31 @@ bool ClusterRaces::check_box(Warp& warp, const TileOperand& operand, std::uint64
   return false;
 }
 
+// Whether those who wrote the tiles have let the warpgroup know.
+bool ClusterRaces::issue_product(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
+                                 const WgmmaOperands& operands) {
+  const isa::Form& form = w.product->form();
+  const bool sparse = form.sparsity != isa::Sparsity::dense;
+  const auto read = [&](char name, std::uint64_t bits, int mn_major, Type type, int outer, int k) {
+    const MatrixDescriptor descriptor = MatrixDescriptor::of(bits);
+    return read_tile(warp, {.name = name,
+                            .descriptor = &descriptor,
+                            .mn_major = mn_major != 0,
+                            .long_rows = sparse && name == 'B',
+                            .element_bits = tartan::bits(type),
+                            .outer = outer,
+                            .k = k});
+  };
+  const int stored = sparse ? form.shape.k / 2 : form.shape.k;
+  if (w.a.empty() &&
+      !read('A', operands.a_descriptor, operands.trans_a, form.a, form.shape.m, stored))
+    return false;
+  if (!read('B', operands.b_descriptor, operands.trans_b, form.b, form.shape.n, form.shape.k))
+    return false;
+  for (const Warp& each : warps) clocks_.issue_product(each, warp.pc - 1);
+  return true;
+}
+
 // Rows of K-major tiles go along k, those of MN-major ones along x.
 bool ClusterRaces::read_tile(Warp& warp, const TileOperand& operand) {
   if (!check_start(warp, operand)) return false;

@@ -13,15 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/emulator/machine/scope.h"
 #include "runtime/emulator/races/numbers.h"
 #include "runtime/emulator/races/shared_times.h"
 #include "tartan/abi.h"
 
 namespace tartan::TARTAN_ABI::emulator {
-
-/// How far a strong operation or a fence reaches.
-enum class Scope : std::uint8_t { cta, cluster, gpu };
-inline constexpr std::size_t scopes = 3;
 
 /// Who is asked, or tells: threads of a CTA reach each other by every scope.
 struct ScopedPlace {

@@ -41,8 +41,8 @@ Determinacy::Uses Determinacy::count_uses() const {
   return out;
 }
 
-Determinacy::Determinacy(const LaunchContext& context)
-    : context_(context), numbers_(context.races->numbers) {
+Determinacy::Determinacy(const LaunchContext& context, const LaunchRaces& races)
+    : context_(context), numbers_(races.numbers) {
   read_program();
 }
 
@@ -95,7 +95,7 @@ std::vector<Obstacle> Determinacy::obstacles() const {
   return out;
 }
 
-void Determinacy::starts(Cluster& cluster, std::uint32_t index) {
+void Determinacy::start(Cluster& cluster, std::uint32_t index) {
   auto& control = controls_[&cluster];
   control = std::make_unique<Control>(numbers_);
   std::vector<std::uint32_t> lanes_of_warps;
@@ -150,7 +150,28 @@ void Determinacy::changes(Warp& warp, std::uint32_t lanes, const std::byte* mbar
   if (change != Change::bytes) control.clocks.release(warp, lanes, phases.arriving);
 }
 
-void Determinacy::phase_ends(Cluster& cluster, const std::byte* mbarrier) {
+bool Determinacy::use_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+                               const MbarrierUse& use) {
+  switch (use.action) {
+    case MbarrierAction::init: initialised(warp.block->cluster(), mbarrier); break;
+    case MbarrierAction::invalidate: break;
+    case MbarrierAction::expect: changes(warp, lanes, mbarrier, Change::bytes); break;
+    case MbarrierAction::complete: changes(warp, lanes, mbarrier, Change::completes); break;
+    default: changes(warp, lanes, mbarrier, use.raises ? Change::counts : Change::arrival); break;
+  }
+  return true;
+}
+
+bool Determinacy::issue_copy(Warp& warp, int lane, const AsyncCopy& copy) {
+  changes(warp, 1u << lane, copy.mbarrier, Change::completes);
+  return true;
+}
+
+void Determinacy::completed(Cluster& cluster, const Completion& completion) {
+  if (completion.ends) ended_phase(cluster, completion.mbarrier);
+}
+
+void Determinacy::ended_phase(Cluster& cluster, std::byte* mbarrier) {
   Control& control = *controls_.at(&cluster);
   const auto found = control.mbarriers.find(mbarrier);
   if (found == control.mbarriers.end()) return;
@@ -177,13 +198,15 @@ void Determinacy::phase_ends(Cluster& cluster, const std::byte* mbarrier) {
   ++phases.over;
 }
 
-void Determinacy::tests(const Warp& warp) {
-  if (!tests_.insert(warp.pc - 1).second) return;
+bool Determinacy::test_mbarrier(Warp& warp, int, std::byte*, bool waits) {
+  if (!waits || !tests_.insert(warp.pc - 1).second) return true;
   if (!retries(context_, warp.pc - 1))
     note(warp.pc - 1, "where the test of the mbarrier fails the kernel does something else");
+  return true;
 }
 
-void Determinacy::passes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier) {
+void Determinacy::passed(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+                         const MbarrierPass&) {
   Control& control = this->control(warp);
   const auto found = control.mbarriers.find(mbarrier);
   if (found == control.mbarriers.end() || !found->second.counted) return;
@@ -198,7 +221,7 @@ void Determinacy::passes(Warp& warp, std::uint32_t lanes, const std::byte* mbarr
   control.uneven.insert(&warp);
 }
 
-void Determinacy::meets(Warp& warp) {
+void Determinacy::met(Warp& warp) {
   Control& control = this->control(warp);
   const auto found = control.uneven.find(&warp);
   if (found == control.uneven.end()) return;
@@ -208,7 +231,7 @@ void Determinacy::meets(Warp& warp) {
 
 // ---- Barriers of a block and of a cluster.
 
-void Determinacy::arrives(Warp& warp, std::uint32_t id, std::uint32_t expected) {
+void Determinacy::arrived(Warp& warp, std::uint32_t id, std::uint32_t expected, bool) {
   Control& control = this->control(warp);
   Barrier& barrier = control.barriers[{warp.block->rank(), id}];
   if (!barrier.now.empty() && barrier.expected != expected)
@@ -229,40 +252,40 @@ void Determinacy::arrives(Warp& warp, std::uint32_t id, std::uint32_t expected) 
   control.clocks.release(warp, warp.mask, barrier.arriving);
 }
 
-void Determinacy::leaves(Warp& warp, std::uint32_t lanes, std::uint32_t id) {
+void Determinacy::leave(Warp& warp, std::uint32_t lanes, std::uint32_t id) {
   Control& control = this->control(warp);
   control.clocks.acquire(warp, lanes, control.barriers[{warp.block->rank(), id}].arriving);
 }
 
-void Determinacy::all_gone(Block& block, std::uint32_t id) {
+void Determinacy::released(Block& block, std::uint32_t id) {
   Barrier& barrier = controls_.at(&block.cluster())->barriers[{block.rank(), id}];
   barrier.last = std::exchange(barrier.now, {});
   barrier.arriving.clear();
 }
 
-void Determinacy::arrives_at_cluster(Warp& warp) {
+void Determinacy::arrived_at_cluster(Warp& warp, bool) {
   Control& control = this->control(warp);
   control.clocks.release(warp, warp.mask, control.arriving);
 }
 
-void Determinacy::cluster_phase_over(Cluster& cluster) {
+void Determinacy::released_cluster(Cluster& cluster) {
   Control& control = *controls_.at(&cluster);
   control.arrived = control.arriving;
   control.arriving.clear();
 }
 
-void Determinacy::leaves_cluster(Warp& warp, std::uint32_t lanes) {
+void Determinacy::leave_cluster(Warp& warp, std::uint32_t lanes) {
   Control& control = this->control(warp);
   control.clocks.acquire(warp, lanes, control.arrived);
 }
 
 // ---- Memory.
 
-void Determinacy::communicates(Warp& warp, Window window, const std::uint64_t* at,
-                               std::uint32_t bytes) {
+void Determinacy::communicate(Warp& warp, Window window, const std::uint64_t* at,
+                              std::uint32_t bytes) {
   const auto strong = strong_.find(warp.pc - 1);
   if (strong == strong_.end()) return;
-  ClusterRaces& races = *warp.block->cluster().races();
+  ClusterRaces& races = races_of(warp);
   const std::uint64_t first_warp = races.clocks().number(warp);
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(m));

@@ -33,54 +33,49 @@
 #include <vector>
 
 #include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/races/detector.h"
 #include "runtime/emulator/schedules/exploration.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
 using detail::Obstacle;
 
-class Determinacy {
+class Determinacy final : public LaunchObserver, public Events {
  public:
-  explicit Determinacy(const LaunchContext& context);
+  /// `races`: those of the launch.
+  Determinacy(const LaunchContext& context, const LaunchRaces& races);
 
-  /// The cluster of that index begins.
-  void starts(Cluster& cluster, std::uint32_t index);
+  void attach(Cluster& cluster) override { cluster.listen(*this); }
+  void start(Cluster& cluster, std::uint32_t index) override;
+  void met(Warp& warp) override;
+  void communicate(Warp& warp, Window window, const std::uint64_t* at,
+                   std::uint32_t bytes) override;
+  void arrived(Warp& warp, std::uint32_t id, std::uint32_t expected, bool waits) override;
+  void leave(Warp& warp, std::uint32_t lanes, std::uint32_t id) override;
+  void released(Block& block, std::uint32_t id) override;
+  void arrived_at_cluster(Warp& warp, bool relaxed) override;
+  void leave_cluster(Warp& warp, std::uint32_t lanes) override;
+  void released_cluster(Cluster& cluster) override;
+  bool use_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+                    const MbarrierUse& use) override;
+  void ended_phase(Cluster& cluster, std::byte* mbarrier) override;
+  bool test_mbarrier(Warp& warp, int lane, std::byte* mbarrier, bool waits) override;
+  void passed(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
+              const MbarrierPass& pass) override;
+  bool issue_copy(Warp& warp, int lane, const AsyncCopy& copy) override;
+  void completed(Cluster& cluster, const Completion& completion) override;
 
-  // What the launch does; of an mbarrier by its place in the host's memory.
+  /// What stands in the way; empty: one run decides.
+  std::vector<Obstacle> obstacles() const;
+
+ private:
+  /// What lanes do to an mbarrier.
   enum class Change : std::uint8_t {
     arrival,    // the phase is not over without it
     bytes,      // it expects them
     completes,  // of bytes that somebody expects, or nobody
     counts      // an arrival that raises the pending count by its own
   };
-  /// Before `lanes` do that, or issue what does.
-  void changes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Change change);
-  /// Before its phase ends.
-  void phase_ends(Cluster& cluster, const std::byte* mbarrier);
-  /// The executing lanes test it.
-  void tests(const Warp& warp);
-  /// `lanes` find the phase over.
-  void passes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier);
-  /// It is made anew.
-  void initialised(Cluster& cluster, const std::byte* mbarrier);
-  /// The executing lanes are in one collective.
-  void meets(Warp& warp);
-  /// They arrive at a barrier of their block. It lets lanes of each warp go, then it has let all
-  /// go.
-  void arrives(Warp& warp, std::uint32_t barrier, std::uint32_t expected);
-  void leaves(Warp& warp, std::uint32_t lanes, std::uint32_t barrier);
-  void all_gone(Block& block, std::uint32_t barrier);
-  /// The same at the barrier of the cluster.
-  void arrives_at_cluster(Warp& warp);
-  void cluster_phase_over(Cluster& cluster);
-  void leaves_cluster(Warp& warp, std::uint32_t lanes);
-  /// Before a strong access of theirs.
-  void communicates(Warp& warp, Window window, const std::uint64_t* at, std::uint32_t bytes);
-
-  /// What stands in the way; empty: one run decides.
-  std::vector<Obstacle> obstacles() const;
-
- private:
   /// What some lanes did, and when.
   struct Deed {
     std::uint32_t number = 0, lanes = 0, time = 0, pc = 0;
@@ -123,6 +118,9 @@ class Determinacy {
   void read_program();
   Uses count_uses() const;
   void note(std::uint32_t pc, std::string why, bool explorable = false);
+  /// `lanes` do that, or issue what does.
+  void changes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Change change);
+  void initialised(Cluster& cluster, const std::byte* mbarrier);
   Control& control(const Warp& warp) { return *controls_.at(&warp.block->cluster()); }
   Deed deed(Control& control, const Warp& warp, std::uint32_t lanes) const;
 

@@ -39,7 +39,7 @@ std::uint32_t executing(Warp& warp, std::uint32_t lanes, std::uint32_t pc) {
   return lanes & (predicate(warp, op.guard) ^ op.guard_flip);
 }
 
-std::uint64_t key_of(Warp& warp) { return warp.block->cluster().races()->clocks().number(warp); }
+std::uint64_t key_of(Warp& warp) { return races_of(warp).clocks().number(warp); }
 std::uint64_t thread_of(std::uint64_t warp, std::uint32_t lane) { return warp * 32 + lane; }
 
 bool leads_others(const Agent& agent) {
@@ -258,7 +258,7 @@ Event Explorer::event_of(const Agent& agent) {
     return event;
   }
   Warp& warp = *agent.warp;
-  const ThreadClocks& clocks = warp.block->cluster().races()->clocks();
+  const ThreadClocks& clocks = races_of(warp).clocks();
   step_.pc = warp.groups[agent.group].pc;
   step_.lanes = lanes_at(agent);
   step_.number = clocks.number(warp);
@@ -282,7 +282,7 @@ void Explorer::touch_memory(Warp& warp, std::uint32_t group, std::uint32_t pc, E
   addresses(warp, op, at);
   for (std::uint32_t m = executing(warp, group, pc); m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const auto place = warp.block->cluster().races()->place_of(warp, op.window, at[lane]);
+    const auto place = races_of(warp).place_of(warp, op.window, at[lane]);
     if (!place) continue;
     Touch touch{.space = place->first, .first = place->second, .bytes = 8};
     if (watch.strong) touch.bytes = watch.bytes;
@@ -324,7 +324,7 @@ void Explorer::finish() {
     if (i < earlier_) return true;
     const Known& past = known_[i];
     if (!agent.warp || !past.lanes) return false;
-    const ThreadClocks& clocks = agent.warp->block->cluster().races()->clocks();
+    const ThreadClocks& clocks = races_of(*agent.warp).clocks();
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(step_.lanes));
     for (std::uint32_t m = past.lanes; m; m &= m - 1)
       if (!clocks.knows(*agent.warp, lane,

@@ -128,14 +128,14 @@ void ClusterTimeline::arrived(Warp& warp, std::uint32_t id, std::uint32_t thread
   open_wait(warp, place, false, fmt::format("wait for barrier {}{}", id, whom), false);
 }
 
-void ClusterTimeline::released(const Block& block, std::uint32_t id) {
+void ClusterTimeline::released(Block& block, std::uint32_t id) {
   clock();
   const Place place{block.rank(), numbered + id};
   close_waits(current_, [&](const Wait& wait) { return wait.place == place; });
   end_phase(place, barrier(place), current_);
 }
 
-void ClusterTimeline::arrived_at_cluster(Warp& warp) {
+void ClusterTimeline::arrived_at_cluster(Warp& warp, bool) {
   clock();
   arrive({0, of_cluster}, static_cast<std::uint64_t>(std::popcount(warp.mask)), 0);
 }
@@ -145,7 +145,7 @@ void ClusterTimeline::waits_for_cluster(Warp& warp) {
   open_wait(warp, {0, of_cluster}, false, "wait for cluster barrier", true);
 }
 
-void ClusterTimeline::cluster_released() {
+void ClusterTimeline::released_cluster(Cluster&) {
   clock();
   const Place place{0, of_cluster};
   close_waits(current_, [&](const Wait& wait) { return wait.place == place; });
@@ -161,7 +161,7 @@ void ClusterTimeline::waits_for_warpgroup(Warp& warp) {
   open_wait(warp, place, false, "wait for the warpgroup", false);
 }
 
-void ClusterTimeline::warpgroup_gathered(Warp& warp) {
+void ClusterTimeline::gathered_warpgroup(Warp& warp) {
   clock();
   const Place place{warp.block->rank(), of_warpgroups + warp.index / warps_of_warpgroup};
   close_waits(current_, [&](const Wait& wait) { return wait.place == place; });
@@ -182,7 +182,22 @@ void ClusterTimeline::has_registers(const Warp& warp) {
 
 // ---- mbarriers.
 
-void ClusterTimeline::initialised(Warp&, const std::byte* at) {
+void ClusterTimeline::count_mbarrier(Warp&, int, std::byte* at, MbarrierAction action,
+                                     std::uint32_t count) {
+  using Action = MbarrierAction;
+  switch (action) {
+    case Action::init: return initialised(at);
+    case Action::invalidate: return;
+    case Action::expect: return arrived_at(at, 0, count);
+    case Action::complete: return void(completes(at, {}, count, 0));
+    case Action::arrive_expect:
+    case Action::arrive_drop_expect: return arrived_at(at, 1, count);
+    case Action::arrive:
+    case Action::arrive_drop: return arrived_at(at, count, 0);
+  }
+}
+
+void ClusterTimeline::initialised(const std::byte* at) {
   clock();
   const Place place = place_of(at);
   Barrier& fresh = barrier(place);
@@ -193,24 +208,25 @@ void ClusterTimeline::initialised(Warp&, const std::byte* at) {
   event.name = fmt::format("init {}", text(place));
 }
 
-void ClusterTimeline::arrived(Warp&, const std::byte* at, std::uint64_t arrivals,
-                              std::uint64_t bytes) {
+void ClusterTimeline::arrived_at(const std::byte* at, std::uint64_t arrivals, std::uint64_t bytes) {
   clock();
   const Place place = place_of(at);
   arrive(place, arrivals, 0);
   if (current_ >= 0) this->at(current_).bytes += bytes;
 }
 
-void ClusterTimeline::phase_ended(const std::byte* at, std::optional<std::int64_t> cause) {
+void ClusterTimeline::ended_phase(Cluster&, std::byte* at) { phase_ended(at, current_); }
+
+void ClusterTimeline::phase_ended(const std::byte* at, std::int64_t cause) {
   clock();
   const Place place = place_of(at);
   Barrier& ended = barrier(place);
   const bool parity = !Mbarrier::load(at).phase;
-  ended.flips[parity] = cause.value_or(current_);
+  ended.flips[parity] = cause;
   end_phase(place, ended, ended.flips[parity]);
 }
 
-void ClusterTimeline::found_pending(Warp& warp, const std::byte* at, bool parity) {
+void ClusterTimeline::found_pending(Warp& warp, std::byte* at, bool parity) {
   clock();
   const Place place = place_of(at);
   for (const Wait& wait : waits_)
@@ -224,7 +240,9 @@ void ClusterTimeline::found_pending(Warp& warp, const std::byte* at, bool parity
             true);
 }
 
-void ClusterTimeline::passed(Warp& warp, const std::byte* at, bool parity) {
+void ClusterTimeline::passed(Warp& warp, std::uint32_t, std::byte* at, const MbarrierPass& pass) {
+  if (!pass.first) return;
+  const bool parity = pass.parity;
   clock();
   const Place place = place_of(at);
   const Barrier& ended = barrier(place);

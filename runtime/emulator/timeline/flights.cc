@@ -49,10 +49,10 @@ void ClusterTimeline::in_flight(const Warp& warp, Group kind, const Amount& amou
   flight.lanes |= amount.lanes;
   flight.bytes += amount.bytes;
   flight.multiply_adds += amount.multiply_adds;
-  if (!cluster_->late()) flight.done = last_clock_;
+  if (!launch_.context().schedule) flight.done = last_clock_;
 }
 
-void ClusterTimeline::commit(const Warp& warp, Group kind, std::uint32_t lanes) {
+void ClusterTimeline::close_group(const Warp& warp, Group kind, std::uint32_t lanes) {
   if (kind == Group::product) {
     if (&leader(warp) != &warp) return;
     lanes = 1;
@@ -66,8 +66,8 @@ void ClusterTimeline::commit(const Warp& warp, Group kind, std::uint32_t lanes) 
 }
 
 // `pending` groups may be in flight; none: nothing may.
-void ClusterTimeline::wait(const Warp& warp, Group kind, std::uint32_t lanes,
-                           std::optional<std::uint32_t> pending) {
+void ClusterTimeline::end_flights(const Warp& warp, Group kind, std::uint32_t lanes,
+                                  std::optional<std::uint32_t> pending) {
   if (kind == Group::product) {
     if (&leader(warp) != &warp) return;
     lanes = 1;
@@ -86,6 +86,18 @@ void ClusterTimeline::wait(const Warp& warp, Group kind, std::uint32_t lanes,
 }
 
 // ---- Copies that complete at an mbarrier.
+
+bool ClusterTimeline::issue_copy(Warp& warp, int, const AsyncCopy& copy) {
+  copies_[copy.number] = issued(warp, copy.mbarrier, copy.bytes);
+  return true;
+}
+
+void ClusterTimeline::completed(Cluster&, const Completion& made) {
+  const auto known = copies_.extract(made.number);
+  const Copy copy = known ? known.mapped() : Copy();
+  const std::int64_t done = completes(made.mbarrier, copy, made.bytes, made.arrivals);
+  if (made.ends) phase_ended(made.mbarrier, done);
+}
 
 ClusterTimeline::Copy ClusterTimeline::issued(Warp& warp, const std::byte* where,
                                               std::uint64_t bytes) {
@@ -122,8 +134,8 @@ ClusterTimeline::Copy ClusterTimeline::issued(Warp& warp, const std::byte* where
   return {current_, event};
 }
 
-std::int64_t ClusterTimeline::completes(const std::byte* where, std::uint64_t bytes,
-                                        const Copy& copy, std::uint64_t arrivals) {
+std::int64_t ClusterTimeline::completes(const std::byte* where, const Copy& copy,
+                                        std::uint64_t bytes, std::uint64_t arrivals) {
   clock();
   const Place place = place_of(where);
   Barrier& target = barrier(place);

@@ -14,7 +14,7 @@ using isa::Opcode;
 
 void timed(Warp& warp, const Op& op) {
   const TimedOp& what = warp.program->timings[warp.pc - 1];
-  ClusterTimeline* const timeline = warp.block->cluster().timeline();
+  auto* const timeline = warp.block->cluster().find<ClusterTimeline>();
   if (!timeline) return what.inner(warp, op);
   timeline->begin(warp, what);
   what.inner(warp, op);
@@ -94,8 +94,8 @@ void ClusterTimeline::end(Warp& warp, const Op& op, const TimedOp& what) {
   if (what.kind == Kind::Bulk && !to_mbarrier_ && amount.bytes > 0)
     in_flight(warp, Group::bulk, amount);
   if (what.kind == Kind::Wgmma && !parked_) in_flight(warp, Group::product, amount);
-  if (what.kind == Kind::Commits) commit(warp, group, amount.lanes);
-  if (what.kind == Kind::Waits) wait(warp, group, amount.lanes, what.pending);
+  if (what.kind == Kind::Commits) close_group(warp, group, amount.lanes);
+  if (what.kind == Kind::Waits) end_flights(warp, group, amount.lanes, what.pending);
   current_ = TimelineEvent::none;
 }
 

@@ -12,9 +12,10 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
-ClusterTimeline* LaunchTimeline::start(Cluster& cluster, std::uint64_t index) {
-  if (index != 0 && (index + 1) * cluster.size() > to_.limits().ctas) return nullptr;
-  return (clusters_[index] = std::make_unique<ClusterTimeline>(*this, cluster)).get();
+void LaunchTimeline::begin(Cluster& cluster, std::uint64_t index) {
+  cluster.dismiss<ClusterTimeline>();
+  if (index != 0 && (index + 1) * cluster.size() > to_.limits().ctas) return;
+  cluster.listen(*(clusters_[index] = std::make_unique<ClusterTimeline>(*this, cluster)));
 }
 
 bool LaunchTimeline::admit() {

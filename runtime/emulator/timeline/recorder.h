@@ -4,7 +4,7 @@
 // Decoded with Decoder::set_timed(), the instructions that a timeline shows tell the cluster's
 // recorder when they begin and end (time_instruction()); what happens in between tells it more:
 // barriers when they are complete, mbarriers when their phase ends, copies when they are done.
-// Without a timeline the recorder is null, which is looked at once for each such instruction.
+// Clusters beyond those that are kept have no recorder.
 #pragma once
 
 #include <array>
@@ -17,26 +17,23 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/machine/program.h"
 #include "runtime/timeline_roles.h"
 #include "tartan/runtime/timeline.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
-class Block;
-class Cluster;
 class ClusterTimeline;
 class Decoder;
-struct LaunchContext;
-struct Warp;
 
 /// The events of one launch.
-class LaunchTimeline {
+class LaunchTimeline final : public LaunchObserver {
  public:
   LaunchTimeline(const LaunchContext& context, Timeline& to) : context_(context), to_(to) {}
 
-  /// A cluster begins; null if it is not kept.
-  ClusterTimeline* start(Cluster& cluster, std::uint64_t index);
+  void begin(Cluster& cluster, std::uint64_t index) override;
   /// Whether there is room for another event, for which it then makes room; else it is left out.
   bool admit();
   void withdraw() { --events_; }
@@ -54,44 +51,39 @@ class LaunchTimeline {
   std::string stopped_;
 };
 
-/// Those of one cluster. Handlers call it for what their instruction does, while that runs.
-class ClusterTimeline {
+/// Those of one cluster. It hears what an instruction does while that runs.
+class ClusterTimeline final : public Events {
  public:
+  static constexpr Seat seat = 2;
+
   ClusterTimeline(LaunchTimeline& launch, Cluster& cluster);
 
   // Of any instruction that is recorded.
   void begin(Warp& warp, const TimedOp& what);
   void end(Warp& warp, const Op& op, const TimedOp& what);
-  void exited(const Warp& warp);
-  void stopped(const Finding& finding);
+  void exited(const Warp& warp) override;
+  void stopped(const Finding& finding) override;
 
   // Barriers of a block, and of the cluster; warpgroups; registers.
-  void arrived(Warp& warp, std::uint32_t id, std::uint32_t threads, bool waits);
-  void released(const Block& block, std::uint32_t id);
-  void arrived_at_cluster(Warp& warp);
-  void waits_for_cluster(Warp& warp);
-  void cluster_released();
-  void waits_for_warpgroup(Warp& warp);
-  void warpgroup_gathered(Warp& warp);
-  void waits_for_registers(Warp& warp, std::uint32_t wanted);
-  void has_registers(const Warp& warp);
+  void arrived(Warp& warp, std::uint32_t id, std::uint32_t expected, bool waits) override;
+  void released(Block& block, std::uint32_t id) override;
+  void arrived_at_cluster(Warp& warp, bool relaxed) override;
+  void waits_for_cluster(Warp& warp) override;
+  void released_cluster(Cluster& cluster) override;
+  void waits_for_warpgroup(Warp& warp) override;
+  void gathered_warpgroup(Warp& warp) override;
+  void waits_for_registers(Warp& warp, std::uint32_t wanted) override;
+  void has_registers(const Warp& warp) override;
 
-  // mbarriers, at their place in the host's memory.
-  void initialised(Warp& warp, const std::byte* at);
-  void arrived(Warp& warp, const std::byte* at, std::uint64_t arrivals, std::uint64_t bytes);
-  /// `cause`: the event that ended it; else the running instruction.
-  void phase_ended(const std::byte* at, std::optional<std::int64_t> cause = {});
-  void found_pending(Warp& warp, const std::byte* at, bool parity);
-  void passed(Warp& warp, const std::byte* at, bool parity);
+  // mbarriers.
+  void count_mbarrier(Warp& warp, int lane, std::byte* at, MbarrierAction action,
+                      std::uint32_t count) override;
+  void ended_phase(Cluster& cluster, std::byte* at) override;
+  void found_pending(Warp& warp, std::byte* at, bool parity) override;
+  void passed(Warp& warp, std::uint32_t lanes, std::byte* at, const MbarrierPass& pass) override;
 
-  /// A copy that will complete `bytes` of an mbarrier.
-  struct Copy {
-    std::int64_t issued = TimelineEvent::none, flight = TimelineEvent::none;
-  };
-  Copy issued(Warp& warp, const std::byte* at, std::uint64_t bytes);
-  /// It does so, before the mbarrier counts it; `arrivals` where it arrives instead. The event.
-  std::int64_t completes(const std::byte* at, std::uint64_t bytes, const Copy& copy,
-                         std::uint64_t arrivals = 0);
+  bool issue_copy(Warp& warp, int lane, const AsyncCopy& copy) override;
+  void completed(Cluster& cluster, const Completion& completion) override;
 
   /// Ends what has not ended, and moves everything to the end of the three.
   void move_to(std::vector<TimelineCta>& ctas, std::vector<TimelineBarrier>& barriers,
@@ -125,6 +117,10 @@ class ClusterTimeline {
     std::uint64_t phase, pending;
     bool parity;
   };
+  // Of an AsyncCopy: the event that issued it, and its flight.
+  struct Copy {
+    std::int64_t issued = TimelineEvent::none, flight = TimelineEvent::none;
+  };
   struct Amount {  // of what an instruction does
     std::uint32_t lanes = 0;
     std::uint64_t bytes = 0, multiply_adds = 0;
@@ -146,6 +142,14 @@ class ClusterTimeline {
   Barrier& barrier(Place place);
   std::string text(Place place) const;
   void arrive(Place place, std::uint64_t arrivals, std::uint64_t bytes);
+  void initialised(const std::byte* at);
+  void arrived_at(const std::byte* at, std::uint64_t arrivals, std::uint64_t bytes);
+  /// `cause`: the event that ended it.
+  void phase_ended(const std::byte* at, std::int64_t cause);
+  Copy issued(Warp& warp, const std::byte* at, std::uint64_t bytes);
+  /// The event of it.
+  std::int64_t completes(const std::byte* at, const Copy& copy, std::uint64_t bytes,
+                         std::uint64_t arrivals);
   std::int64_t end_phase(Place place, Barrier& barrier, std::int64_t cause);
   void open_wait(const Warp& warp, Place place, bool parity, std::string name, bool own);
   template <typename Which>
@@ -153,9 +157,9 @@ class ClusterTimeline {
   bool joins_run(const Warp& warp, const TimedOp& what);
   void take_down(Warp& warp, const TimedOp& what, const Amount& amount);
   void in_flight(const Warp& warp, Group kind, const Amount& amount);
-  void commit(const Warp& warp, Group kind, std::uint32_t lanes);
-  void wait(const Warp& warp, Group kind, std::uint32_t lanes,
-            std::optional<std::uint32_t> pending);
+  void close_group(const Warp& warp, Group kind, std::uint32_t lanes);
+  void end_flights(const Warp& warp, Group kind, std::uint32_t lanes,
+                   std::optional<std::uint32_t> pending);
   void land(Place place, bool parity);
 
   LaunchTimeline& launch_;
@@ -168,6 +172,7 @@ class ClusterTimeline {
   std::vector<Wait> waits_;      // that have not ended
   std::vector<Flight> flights_;  // likewise
   std::vector<Arriving> arriving_;
+  std::map<std::uint64_t, Copy> copies_;  // that have not completed, by number
   std::map<std::pair<const Warp*, Group>, std::array<std::uint32_t, 32>> closed_;  // by lane
   std::map<const Warp*, Last> last_;
   std::map<const Warp*, std::size_t> lives_;  // of those that live

@@ -16,18 +16,16 @@
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
-#include "runtime/emulator/schedules/determinacy.h"
+#include "runtime/emulator/races/detector.h"
 #include "tartan/isa/fragment.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 const Watch& watch_of(const Warp& warp) { return warp.program->watches[warp.pc - 1]; }
-ClusterRaces& races_of(Warp& warp) { return *warp.block->cluster().races(); }
 
 void note_strong(Warp& warp, const Op& op, const Watch& watch, const std::uint64_t* at) {
-  Determinacy* const determinacy = warp.block->context().determinacy;
-  if (determinacy && watch.strong) determinacy->communicates(warp, op.window, at, watch.bytes);
+  if (watch.strong) tell(warp, &Events::communicate, op.window, at, watch.bytes);
 }
 
 Ordering ordering(const Watch& watch) {
