@@ -77,14 +77,14 @@ struct Copy {
 
 // Of a bulk group: under a schedule it first reads, and writes at some later time.
 void copy_in_group(Warp& warp, int lane, const Copy& copy) {
-  Late* const late = warp.block->cluster().late();
-  if (!late) {
+  Cluster& cluster = warp.block->cluster();
+  if (!cluster.issues_late()) {
     copy.define(warp, lane);
     return copy.move(copy.from);
   }
   const auto staged = std::make_shared<std::vector<std::byte>>();
-  late->issue(
-      warp, 1u << lane, Late::Kind::bulk, [copy, staged] { copy.move(staged->data()); },
+  cluster.issue(
+      warp, 1u << lane, AsyncKind::bulk, [copy, staged] { copy.move(staged->data()); },
       [&warp, lane, copy, staged] {
         copy.define(warp, lane);
         staged->assign(copy.from, copy.from + copy.bytes);
@@ -334,9 +334,7 @@ bool complete_transactions(Warp& warp, int lane, std::byte* mbarrier, std::uint3
     const bool ends = Mbarrier::complete(mbarrier, bytes);
     cluster.tell(&Events::completed, cluster, Completion{number, mbarrier, bytes, 0, ends});
   };
-  if (Late* late = warp.block->cluster().late())
-    late->issue(warp, 1u << lane, Late::Kind::completion, complete);
-  else complete();
+  cluster.issue(warp, 1u << lane, AsyncKind::completion, complete);
   return true;
 }
 
@@ -365,16 +363,12 @@ void note_lane_access(Warp& warp, int lane, const Stretch& where, bool writes) {
 
 namespace {
 
-void commit_copies(Warp& warp, const Op&) {
-  tell(warp, &Events::commit, AsyncKind::bulk);
-  if (Late* late = warp.block->cluster().late()) late->commit(warp, warp.mask, Late::Kind::bulk);
-}
+void commit_copies(Warp& warp, const Op&) { warp.block->cluster().commit(warp, AsyncKind::bulk); }
 
 // op.value: groups that may be pending; op.flags: of what they read alone.
 void wait_for_copies(Warp& warp, const Op& op) {
-  tell(warp, &Events::wait, AsyncKind::bulk, static_cast<std::uint32_t>(op.value), op.flags != 0);
-  if (Late* late = warp.block->cluster().late())
-    late->wait(warp, warp.mask, Late::Kind::bulk, static_cast<std::uint32_t>(op.value), op.flags);
+  warp.block->cluster().wait(warp, AsyncKind::bulk, static_cast<std::uint32_t>(op.value),
+                             op.flags != 0);
 }
 
 // What is done when it is issued needs no waiting for: only who may go on is taken down.

@@ -109,7 +109,7 @@ bool load_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox& 
     std::byte* at = find_shared(warp, lane, window, target, box.shared_bytes());
     if (!at) return false;
     const std::uint64_t offset = target & shared_offset_mask;
-    const bool later = warp.block->cluster().late();
+    const bool later = warp.block->cluster().issues_late();
     if (!(later ? box.touch() : box.load(at, offset))) return false;
     Move move;
     if (later) move = [box, at, offset]() mutable { box.load(at, offset); };
@@ -140,11 +140,11 @@ Type plain(Type type, std::string_view name) {
 }
 
 // First it reads `image`, then it writes.
-void store_late(Warp& warp, int lane, Late& late, const TensorBox& box,
-                std::span<const std::byte> image, std::uint64_t offset, Reduction reduction) {
+void store_late(Warp& warp, int lane, const TensorBox& box, std::span<const std::byte> image,
+                std::uint64_t offset, Reduction reduction) {
   const auto staged = std::make_shared<std::vector<std::byte>>();
-  late.issue(
-      warp, 1u << lane, Late::Kind::bulk,
+  warp.block->cluster().issue(
+      warp, 1u << lane, AsyncKind::bulk,
       [box = TensorBox(box), staged, offset, reduction]() mutable {
         box.store(staged->data(), offset, reduction);
       },
@@ -183,9 +183,9 @@ bool store_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox&
                               std::nullopt))
     return false;
   const std::uint64_t offset = sources[lane] & shared_offset_mask;
-  if (Late* late = warp.block->cluster().late()) {
+  if (warp.block->cluster().issues_late()) {
     if (!box.touch()) return false;
-    store_late(warp, lane, *late, box, {at, at + box.shared_bytes()}, offset, reduction);
+    store_late(warp, lane, box, {at, at + box.shared_bytes()}, offset, reduction);
   } else if (!box.store(at, offset, reduction)) {
     return false;
   }

@@ -37,13 +37,6 @@ void move_copies(Warp& warp, const Copies& copies) {
   }
 }
 
-// Lanes that closed as many groups share an operation.
-void issue_copies(Warp& warp, const Copies& copies) {
-  Late* const late = warp.block->cluster().late();
-  if (!late) return move_copies(warp, copies);
-  late->issue(warp, warp.mask, Late::Kind::copy, [&warp, copies] { move_copies(warp, copies); });
-}
-
 // cp.async: op.a, op.value, op.window: destination; op.b and the list (offset, width, window):
 // source; op.c: bytes to read. op.count bytes are written, those beyond the source's as zeros.
 void copy(Warp& warp, const Op& op) {
@@ -61,9 +54,10 @@ void copy(Warp& warp, const Op& op) {
   const std::uint32_t reading =
       lanes_where(whole, [&](int i) { return !(ignore >> i & 1) && sizes[i] != 0; });
   const std::uint32_t complete = lanes_where(reading, [&](int i) { return sizes[i] >= op.count; });
-  if (complete == whole && !warp.block->cluster().late()) {  // the usual case
+  Cluster& cluster = warp.block->cluster();
+  if (complete == whole && !cluster.issues_late()) {  // the usual case
     if (!resolve(warp, source, op.count, from)) return;
-    if (warp.block->cluster().values_are_followed())
+    if (cluster.values_are_followed())
       each_lane(whole,
                 [&](int i) { tell(warp, &ValueEvents::move, to.at[i], from.at[i], op.count); });
     const auto move = [&](auto bytes) {
@@ -87,7 +81,8 @@ void copy(Warp& warp, const Op& op) {
   if (!good) return;
   Copies copies{.to = to, .from = from, .room = op.count};
   each_lane(reading, [&](int i) { copies.bytes[i] = std::min<std::uint32_t>(sizes[i], op.count); });
-  issue_copies(warp, copies);
+  // Lanes that closed as many groups share an operation.
+  cluster.issue(warp, warp.mask, AsyncKind::copy, [&warp, copies] { move_copies(warp, copies); });
 }
 
 void decode_copy(Decoder& d) {
@@ -173,8 +168,8 @@ void arrive_late(Warp& warp, const Op& op) {
     ++barrier.pending;
     barrier.store(at);
   }
-  warp.block->cluster().late()->issue(warp, warp.mask, Late::Kind::arrival,
-                                      [&warp, access] { arrive_after_copies(warp, access); });
+  warp.block->cluster().issue(warp, warp.mask, AsyncKind::arrival,
+                              [&warp, access] { arrive_after_copies(warp, access); });
 }
 
 // cp.async.mbarrier.arrive: the lane's copies are done, so it arrives now. Without .noinc the
@@ -196,19 +191,13 @@ void decode_copy_arrival(Decoder& d) {
 }
 
 // What is copied when it is issued needs no waiting for: only observers hear of it.
-void commit_copies(Warp& warp, const Op&) {
-  Cluster& cluster = warp.block->cluster();
-  cluster.tell(&Events::commit, warp, AsyncKind::copy);
-  if (Late* late = cluster.late()) late->commit(warp, warp.mask, Late::Kind::copy);
-}
+void commit_copies(Warp& warp, const Op&) { warp.block->cluster().commit(warp, AsyncKind::copy); }
 
 // op.value: groups that may be pending; op.flags: what is in no group is not.
 void wait_for_copies(Warp& warp, const Op& op) {
   std::optional<std::uint32_t> pending;
   if (!op.flags) pending = static_cast<std::uint32_t>(op.value);
-  Cluster& cluster = warp.block->cluster();
-  cluster.tell(&Events::wait, warp, AsyncKind::copy, pending, false);
-  if (Late* late = cluster.late()) late->wait(warp, warp.mask, Late::Kind::copy, pending);
+  warp.block->cluster().wait(warp, AsyncKind::copy, pending);
 }
 
 void decode_group(Decoder& d) {

@@ -119,27 +119,21 @@ void product(Warp& warp, const Op& op) {
   if (!ask(warp, &ValueEvents::issue_product, warps, w)) return;
   operands.shared = {warp.block->shared(), warp.block->shared_bytes()};
   if (!ask(warp, &Events::issue_product, warps, w, operands)) return;
-  if (Late* late = warp.block->cluster().late())
-    return late->issue(warp, warp.mask, Late::Kind::product,
-                       [=, &warp, &w] { multiply(warp, warps, w, operands); });
-  multiply(warp, warps, w, operands);
+  warp.block->cluster().issue(warp, warp.mask, AsyncKind::product,
+                              [=, &warp, &w] { multiply(warp, warps, w, operands); });
 }
 
 void converge(Warp& warp, const Op&) { warp.gather_whole(); }
 
 void commit(Warp& warp, const Op&) {
   if (!warp.gather_whole()) return;
-  tell(warp, &Events::commit, AsyncKind::product);
-  if (Late* late = warp.block->cluster().late()) late->commit(warp, warp.mask, Late::Kind::product);
+  warp.block->cluster().commit(warp, AsyncKind::product);
 }
 
 // op.value: groups that may be pending.
 void wait(Warp& warp, const Op& op) {
   if (!warp.gather_whole()) return;
-  const auto pending = static_cast<std::uint32_t>(op.value);
-  tell(warp, &Events::wait, AsyncKind::product, pending, false);
-  if (Late* late = warp.block->cluster().late())
-    late->wait(warp, warp.mask, Late::Kind::product, pending);
+  warp.block->cluster().wait(warp, AsyncKind::product, static_cast<std::uint32_t>(op.value));
 }
 
 // ---- Decoding.

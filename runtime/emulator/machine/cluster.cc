@@ -141,6 +141,18 @@ void Cluster::recheck() {
   if (anyone) release_if_complete();
 }
 
+// ---- Asynchronous operations.
+
+void Cluster::commit(Warp& warp, AsyncKind kind) {
+  tell(&Events::commit, warp, kind);
+  if (late_) late_->commit(warp, warp.mask, kind);
+}
+
+void Cluster::wait(Warp& warp, AsyncKind kind, std::optional<std::uint32_t> pending, bool reads) {
+  tell(&Events::wait, warp, kind, pending, reads);
+  if (late_) late_->wait(warp, warp.mask, kind, pending, reads);
+}
+
 // ---- When nobody can go on.
 
 void Cluster::report_deadlock() {

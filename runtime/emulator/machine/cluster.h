@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/emulator/machine/block.h"
@@ -59,8 +60,19 @@ class Cluster {
   Scratch scratch;  // of products
   /// The number of another AsyncCopy.
   std::uint64_t next_copy() { return ++copies_; }
-  /// Null unless the launch is under a schedule.
-  Late* late() { return late_.get(); }
+  /// `done` is what lanes of the current instruction have issued: it is done at once or, under a
+  /// schedule, later. Of a bulk group: `reads` goes first.
+  template <typename Done>
+  void issue(Warp& warp, std::uint32_t lanes, AsyncKind kind, Done&& done, Late::Step reads = {}) {
+    if (late_) return late_->issue(warp, lanes, kind, std::forward<Done>(done), std::move(reads));
+    if (reads) reads();
+    done();
+  }
+  /// The executing lanes close a group, or wait for groups (Events::commit, wait).
+  void commit(Warp& warp, AsyncKind kind);
+  void wait(Warp& warp, AsyncKind kind, std::optional<std::uint32_t> pending, bool reads = false);
+  /// For those who can do with less where all is done at once.
+  bool issues_late() const { return late_ != nullptr; }
 
   // Observers.
   /// One that lives as long as the cluster does.
@@ -113,6 +125,7 @@ class Cluster {
   }
 
   // Under a schedule, whose grid runs it turn by turn.
+  Late& late() { return *late_; }
   /// Whether all warps and asynchronous operations are.
   bool done() const;
   /// All has been done.

@@ -100,7 +100,7 @@ void Grid::look(Place place) {
                         .waiting = waiting});
       }
     }
-  const Late& late = *cluster.late();
+  const Late& late = cluster.late();
   for (std::size_t i = 0; i < late.size(); ++i)
     if (late.can_advance(i))
       resident.agents.push_back({.id = index << 32 | late.number(i) << 1 | 1, .group = i});
@@ -143,7 +143,7 @@ void Grid::give_turn(const Schedule::Choice& choice) {
   if (choice.stuck && all_wait()) return report_stuck(*agent);
   std::uint64_t ran = 1;
   if (agent->warp) ran = run_group(*agent, choice.instructions);
-  else resident.cluster->late()->advance(agent->group);
+  else resident.cluster->late().advance(agent->group);
   settle(place, ran);
 }
 
@@ -210,7 +210,7 @@ bool Grid::report_deadlocks() {
 bool Grid::all_wait() const {
   return std::ranges::all_of(residents_, [&](const auto& each) {
     const Resident& resident = each.second;
-    return resident.cluster->late()->empty() &&
+    return resident.cluster->late().empty() &&
            std::ranges::all_of(resident.blocked, [&](const Agent& agent) {
              const Group::Poll& poll = agent.warp->groups[agent.group].poll;
              return idles(context_, poll.pc, poll.length);

@@ -26,7 +26,7 @@ void Late::start() {
 }
 
 // Lanes that count their groups alike have one operation.
-void Late::issue(Warp& warp, std::uint32_t lanes, Kind kind, Step done, Step reads) {
+void Late::issue(Warp& warp, std::uint32_t lanes, AsyncKind kind, Step done, Step reads) {
   Operation made{.number = issued_++,
                  .warp = &warp,
                  .pc = warp.pc,
@@ -35,7 +35,7 @@ void Late::issue(Warp& warp, std::uint32_t lanes, Kind kind, Step done, Step rea
                  .reads = std::move(reads),
                  .done = std::move(done)};
   const auto lane = static_cast<std::size_t>(std::countr_zero(lanes));
-  if (kind == Kind::product) {
+  if (kind == AsyncKind::product) {
     for (const Warp& each : warp.block->warpgroup(warp))
       made.groups[place_in_warpgroup(each)] = closed(each, kind)[0];
   } else {
@@ -45,26 +45,26 @@ void Late::issue(Warp& warp, std::uint32_t lanes, Kind kind, Step done, Step rea
   warp.slice = 0;  // it may be next
 }
 
-void Late::commit(const Warp& warp, std::uint32_t lanes, Kind kind) {
+void Late::commit(const Warp& warp, std::uint32_t lanes, AsyncKind kind) {
   Groups& groups = closed(warp, kind);
   for (std::uint32_t m = lanes; m; m &= m - 1) ++groups[std::countr_zero(m)];
 }
 
 bool Late::concerns(const Operation& operation, const Warp& warp, std::uint32_t lanes,
-                    Kind kind) const {
+                    AsyncKind kind) const {
   if (operation.kind != kind) return false;
-  if (kind == Kind::product) return same_warpgroup(*operation.warp, warp);
+  if (kind == AsyncKind::product) return same_warpgroup(*operation.warp, warp);
   return operation.warp == &warp && operation.lanes & lanes;
 }
 
-void Late::wait(const Warp& warp, std::uint32_t lanes, Kind kind,
+void Late::wait(const Warp& warp, std::uint32_t lanes, AsyncKind kind,
                 std::optional<std::uint32_t> pending, bool reads) {
   const Groups& groups = closed(warp, kind);
   finish_all(
       [&](const Operation& each) {
         if (!concerns(each, warp, lanes, kind)) return false;
         if (!pending) return true;
-        const bool product = kind == Kind::product;
+        const bool product = kind == AsyncKind::product;
         const std::uint32_t common = each.lanes & lanes;
         const std::uint32_t now = groups[product ? 0 : std::countr_zero(common)];
         return each.groups[product ? place_in_warpgroup(warp) : 0] + *pending < now;
@@ -89,10 +89,11 @@ void Late::finish_all(Which&& which, bool reads) {
 
 bool Late::can_advance(std::size_t at) const {
   const Operation& mine = operations_[at];
-  if (mine.kind != Kind::product) return true;
-  return std::none_of(
-      operations_.begin(), operations_.begin() + static_cast<std::ptrdiff_t>(at),
-      [&](const Operation& each) { return concerns(each, *mine.warp, mine.lanes, Kind::product); });
+  if (mine.kind != AsyncKind::product) return true;
+  return std::none_of(operations_.begin(), operations_.begin() + static_cast<std::ptrdiff_t>(at),
+                      [&](const Operation& each) {
+                        return concerns(each, *mine.warp, mine.lanes, AsyncKind::product);
+                      });
 }
 
 void Late::advance(std::size_t at) {
@@ -105,10 +106,11 @@ void Late::advance(std::size_t at) {
 void Late::finish(std::size_t at) {
   const Operation mine = std::move(operations_[at]);
   operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(at));
-  if (mine.kind == Kind::arrival)
+  if (mine.kind == AsyncKind::arrival)
     finish_all(
         [&](const Operation& each) {
-          return each.number < mine.number && concerns(each, *mine.warp, mine.lanes, Kind::copy);
+          return each.number < mine.number &&
+                 concerns(each, *mine.warp, mine.lanes, AsyncKind::copy);
         },
         false);
   if (mine.reads) perform(mine, mine.reads);

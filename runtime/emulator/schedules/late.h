@@ -26,27 +26,25 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/emulator/machine/observers.h"
 #include "tartan/abi.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
-struct Warp;
-
 class Late {
  public:
-  enum class Kind : std::uint8_t { copy, bulk, completion, arrival, product };
   using Step = std::function<void()>;
 
   /// The cluster begins: there are none.
   void start();
   /// Lanes of the warp's current instruction have issued `done`. Of a bulk group: `reads` goes
   /// first.
-  void issue(Warp& warp, std::uint32_t lanes, Kind kind, Step done, Step reads = {});
+  void issue(Warp& warp, std::uint32_t lanes, AsyncKind kind, Step done, Step reads = {});
   /// They close a group, or wait for all but the last `pending` of them; none: for all that they
   /// issued. `reads`: for what those read alone.
-  void commit(const Warp& warp, std::uint32_t lanes, Kind kind);
-  void wait(const Warp& warp, std::uint32_t lanes, Kind kind, std::optional<std::uint32_t> pending,
-            bool reads = false);
+  void commit(const Warp& warp, std::uint32_t lanes, AsyncKind kind);
+  void wait(const Warp& warp, std::uint32_t lanes, AsyncKind kind,
+            std::optional<std::uint32_t> pending, bool reads = false);
 
   bool empty() const { return operations_.empty(); }
   std::size_t size() const { return operations_.size(); }
@@ -62,21 +60,22 @@ class Late {
     std::uint64_t number = 0;
     Warp* warp = nullptr;
     std::uint32_t pc = 0, lanes = 0;
-    Kind kind = Kind::copy;
+    AsyncKind kind = AsyncKind::copy;
     std::array<std::uint32_t, 4> groups = {};  // of products: as each warp counts them
     Step reads, done;
   };
   using Groups = std::array<std::uint32_t, 32>;  // closed, by lane
 
-  Groups& closed(const Warp& warp, Kind kind) { return closed_[{&warp, kind}]; }
-  bool concerns(const Operation& operation, const Warp& warp, std::uint32_t lanes, Kind kind) const;
+  Groups& closed(const Warp& warp, AsyncKind kind) { return closed_[{&warp, kind}]; }
+  bool concerns(const Operation& operation, const Warp& warp, std::uint32_t lanes,
+                AsyncKind kind) const;
   void perform(const Operation& operation, const Step& step);
   void finish(std::size_t at);
   template <typename Which>
   void finish_all(Which&& which, bool reads);
 
   std::deque<Operation> operations_;  // in the order of issue
-  std::map<std::pair<const Warp*, Kind>, Groups> closed_;
+  std::map<std::pair<const Warp*, AsyncKind>, Groups> closed_;
   std::uint64_t issued_ = 0;
 };
 
