@@ -12,6 +12,7 @@
 
 #include "compiler/ptx/constant.h"
 #include "runtime/emulator/numbers/small_float.h"
+#include "runtime/emulator/observers.h"
 #include "runtime/emulator/profile/profile.h"
 #include "runtime/emulator/races/predecessor.h"
 #include "runtime/emulator/schedules/exploration.h"
@@ -332,13 +333,8 @@ Result<std::shared_ptr<detail::EngineKernel>> Module::kernel(const std::string& 
                                                  fmt::join(kernels(), ", "))};
     Diags diags;
     Decoder one = decoder(diags);
-    if (machine_->options.checks != Checks::none) one.set_watched();
-    if (machine_->options.checks == Checks::all) one.set_examined();
-    if (machine_->algebra) one.set_lifted();
     const DeviceOptions& options = machine_->options;
-    if (options.trial && options.trial->contents) one.set_filled();
-    if (options.profile) one.set_counted();
-    if (options.timeline) one.set_timed();
+    observe(one, options, machine_->algebra);
     if (!options.schedule.empty() || (options.exploration && options.exploration->schedule))
       one.set_scheduled();
     auto decoded = std::make_shared<Program>(one.decode(*function));

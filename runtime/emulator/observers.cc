@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 
 #include "runtime/emulator/schedules/exploration.h"
+#include "runtime/emulator/trial.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -20,21 +22,32 @@ static_assert(one_each(), "each observer has a seat of its own");
 
 }  // namespace
 
+void observe(Decoder& d, const DeviceOptions& options, bool algebra) {
+  const bool checked = options.checks != Checks::none, examined = options.checks == Checks::all,
+             filled = options.trial && options.trial->contents;
+  if (checked || d.program().ordered) d.attach(std::make_unique<RaceWatches>(checked));
+  if (algebra) d.attach(std::make_unique<Lifts>());
+  if (options.timeline) d.attach(std::make_unique<TimedOps>());
+  if (options.profile) d.attach(std::make_unique<ProfiledOps>());
+  if (!examined && !filled) return;
+  d.set_recorded();
+  d.attach(std::make_unique<Flows>(examined));
+}
+
 Observers::Observers(LaunchContext& context, const DeviceOptions& options, Algebra* algebra,
                      Predecessor* predecessor)
     : options_(options) {
-  const Program& program = context.program;
   const detail::Exploration* const exploration = options.exploration.get();
   const auto join = [&](LaunchObserver& observer) { context.observers.push_back(&observer); };
-  if (program.watched)
+  if (options.checks != Checks::none)
     join(races_.emplace(context, true, predecessor,
                         exploration ? exploration->equal_stores : nullptr));
-  else if (program.ordered) join(unchecked_races_.emplace(context));
-  if (program.examined) join(definedness_.emplace(context));
+  else if (context.program.ordered) join(unchecked_races_.emplace(context));
+  if (options.checks == Checks::all) join(definedness_.emplace(context));
   if (algebra) join(algebra_.emplace(*algebra, context.memory));
-  if (program.counted)
+  if (options.profile)
     join(profile_.emplace(context, exploration ? exploration->requests : nullptr));
-  if (program.timed) join(timeline_.emplace(context, *options.timeline));
+  if (options.timeline) join(timeline_.emplace(context, *options.timeline));
   if (exploration && exploration->proves) join(determinacy_.emplace(context, *races_));
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/observers.h - who observes a launch: those for whom its program was decoded. The
-// only place that knows all observers.
+// runtime/emulator/observers.h - who observes a launch, as its options say: the only place that
+// knows all observers.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "runtime/emulator/algebra/observer.h"
+#include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/definedness/definedness.h"
 #include "runtime/emulator/profile/profile.h"
 #include "runtime/emulator/races/detector.h"
@@ -14,6 +15,9 @@
 #include "runtime/emulator/timeline/recorder.h"
 
 namespace tartan::TARTAN_ABI::emulator {
+
+/// Has a kernel decoded for launches with those options.
+void observe(Decoder& decoder, const DeviceOptions& options, bool algebra);
 
 class Observers {
  public:

@@ -38,7 +38,7 @@ Packed packed(Type type) {
 bool floating(Type type) { return info(packed(type).element).floating; }
 
 void run_lifted(Warp& warp, const Op& op) {
-  const Lift& lift = warp.program->lifts[warp.pc - 1];
+  const Lift& lift = (*warp.program->observation<Lifts>())[warp.pc - 1];
   // Lanes that met there from several places of the text bring registers that nobody knows.
   if (&op != &warp.program->ops[warp.pc - 1]) {
     algebra_of(warp).give_up(&warp, "lanes meet at different places");
@@ -274,10 +274,9 @@ bool collect_bits(Warp& warp, const Op& op, const Lift& lift) {
   return false;
 }
 
-void lift(Decoder& d, std::size_t first) {
+void Lifts::decoded(Decoder& d, std::size_t) {
   Program& program = d.program();
   const isa::Spelling& spelling = d.spelling.as_read();
-  if (d.failed() || program.ops.size() == first) return;
   Lift lift{.spelling = &spelling};
   lift.step = step_of(lift);
   if (!lift.step) return;
@@ -287,8 +286,8 @@ void lift(Decoder& d, std::size_t first) {
   Op& op = program.ops[last];
   lift.inner = op.run;
   op.run = run_lifted;
-  program.lifts.resize(last + 1);
-  program.lifts[last] = std::move(lift);
+  lifts_.resize(last + 1);
+  lifts_[last] = std::move(lift);
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

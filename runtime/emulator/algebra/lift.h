@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/emulator/machine/program.h"
 #include "tartan/isa/spelling.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
-struct Warp;
-struct Op;
 struct Lift;
 
 /// True: the handler is still to run; false: it has run, or the warp waits.
@@ -24,13 +23,25 @@ struct LiftedRegister {
 };
 
 struct Lift {
-  void (*inner)(Warp&, const Op&) = nullptr;
+  Handler inner = nullptr;
   Step step = nullptr;
   const isa::Spelling* spelling = nullptr;
   std::vector<LiftedRegister> d, s;
   std::uint32_t predicate = 0;  // a slot
   Type to = Type::none, from = Type::none;
   std::uint8_t count = 1;  // elements of a packed type
+};
+
+class Lifts final : public Observation {
+ public:
+  static constexpr Seat seat = 1;
+
+  void decoded(Decoder& decoder, std::size_t first) override;
+  void finish(Program& program, const ptx::Module&) override { lifts_.resize(program.ops.size()); }
+  const Lift& operator[](std::size_t op) const { return lifts_[op]; }
+
+ private:
+  std::vector<Lift> lifts_;
 };
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/emulator/algebra/algebra.h"
+#include "runtime/emulator/algebra/lift.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/observers.h"
 
@@ -24,7 +25,7 @@ class LaunchAlgebra final : public LaunchObserver {
 
 class ClusterAlgebra final : public ValueEvents {
  public:
-  static constexpr Seat seat = 1;
+  static constexpr Seat seat = Lifts::seat;
 
   ClusterAlgebra(Cluster& cluster, Algebra& algebra);
 

@@ -12,8 +12,6 @@
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/memory.h"
-#include "runtime/emulator/profile/profile.h"
-#include "runtime/emulator/timeline/recorder.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -70,6 +68,9 @@ Decoder::Decoder(const ptx::Module& module, const Globals& globals, Hardware har
     const ptx::Variable& variable = module_.variables[item.index];
     if (variable.space == StateSpace::shared) module_shared_.add(variable, &variable);
   }
+  program_.ordered = std::ranges::any_of(module_.spellings, [](const isa::Spelling& each) {
+    return isa::uses_async_proxy(each.opcode) || isa::is_mbarrier(each.opcode);
+  });
 }
 
 Program Decoder::decode(const ptx::Function& kernel) {
@@ -77,9 +78,6 @@ Program Decoder::decode(const ptx::Function& kernel) {
   const std::uint32_t always = allocate(1);
   std::memset(program_.arena.data() + always, 0xFF, 4);
   read_directives(kernel);
-  program_.ordered = std::ranges::any_of(module_.spellings, [](const isa::Spelling& each) {
-    return isa::uses_async_proxy(each.opcode) || isa::is_mbarrier(each.opcode);
-  });
   const std::vector<CallNode> functions = order_calls(kernel);
   for (const CallNode& node : functions) announce(node);
   for (const CallNode& node : functions) decode_function(*node.function);
@@ -87,11 +85,9 @@ Program Decoder::decode(const ptx::Function& kernel) {
   program_.entry = functions_.at(kernel.name).entry;
   finish_shared();
   finish_stack();
-  if (program_.judged()) program_.watches.resize(program_.ops.size());
-  if (program_.lifted) program_.lifts.resize(program_.ops.size());
-  if (program_.timed) program_.timings.resize(program_.ops.size());
-  if (program_.counted) program_.profiled.resize(program_.ops.size());
-  if (program_.examined || filled_) prepare_definedness(program_, module_);
+  note_plain();
+  for (const auto& each : program_.observations)
+    if (each) each->finish(program_, module_);
   program_.arena.resize(round_up(program_.arena.size(), 256));
   return std::move(program_);
 }
@@ -325,13 +321,17 @@ void Decoder::decode_instruction(const ptx::Instruction& instruction) {
   first_use_ = static_cast<std::ptrdiff_t>(program_.registers.uses.size());
   emulated(spelling.opcode()).decode(*this);
   if (recorded_) finish_recording(first);
-  if (program_.judged()) watch(*this, first);
-  if (program_.lifted) lift(*this, first);
-  if (program_.timed) time_instruction(*this, first);
-  if (program_.counted) profile(*this, first);
+  note_plain();
+  for (const auto& each : program_.observations)
+    if (each && !failed_ && program_.ops.size() > first) each->decoded(*this, first);
   if (!failed_)
     if (const std::string_view left = spelling.unused(); !left.empty())
       unsupported(fmt::format("unsupported word .{}", left));
+}
+
+void Decoder::note_plain() {
+  for (std::size_t i = program_.plain.size(); observed_ && i < program_.ops.size(); ++i)
+    program_.plain.push_back(program_.ops[i].run);
 }
 
 void Decoder::resolve_labels() {

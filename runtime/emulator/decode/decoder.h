@@ -20,12 +20,14 @@
 #include <deque>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "compiler/ptx/call_graph.h"
@@ -105,19 +107,15 @@ class Decoder {
   Decoder(const ptx::Module& module, const Globals& globals, Hardware hardware, Diags& diags);
 
   /// Prepares what is decoded from now on for launches under a schedule.
-  void set_scheduled() { program_.scheduled = true; }
-  /// Has the race detector look at what is decoded from now on.
-  void set_watched() { program_.watched = true; }
-  /// Looks for undefined values in it.
-  void set_examined() { program_.examined = recorded_ = true; }
-  /// For launches that begin with something else than zeros where nobody has written.
-  void set_filled() { filled_ = recorded_ = true; }
-  /// Has what is decoded from now on counted.
-  void set_counted() { program_.counted = true; }
-  /// Has what is decoded from now on tell a timeline.
-  void set_timed() { program_.timed = true; }
-  /// Gives what is decoded from now on its meaning over the reals.
-  void set_lifted() { program_.lifted = true; }
+  void set_scheduled() { scheduled_ = true; }
+  bool is_scheduled() const { return scheduled_; }
+  /// Prepares what is decoded from now on for launches with that observer.
+  template <typename T>
+  void attach(std::unique_ptr<T> observation) {
+    program_.observations[T::seat] = std::move(observation);
+    observed_ = true;
+  }
+  bool is_observed() const { return observed_; }
   /// Fills Program::registers for what is decoded from now on.
   void set_recorded() { recorded_ = true; }
   /// Stops then, with a diagnostic.
@@ -294,6 +292,7 @@ class Decoder {
   std::uint32_t make_room(std::uint32_t& used, const ptx::Variable& variable, const Room& room);
   void decode_statements(const ptx::Function& function);
   void decode_instruction(const ptx::Instruction& instruction);
+  void note_plain();
   /// Whether the deadline has passed.
   bool is_late();
   void resolve_labels();
@@ -341,7 +340,7 @@ class Decoder {
   const ptx::Instruction* instruction_ = nullptr;
   Origin origin_;
   std::uint32_t guard_ = always_slot, guard_flip_ = 0;
-  bool failed_ = false, recorded_ = false, filled_ = false, late_ = false;
+  bool failed_ = false, recorded_ = false, scheduled_ = false, observed_ = false, late_ = false;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   std::uint64_t looked_ = 0;      // how often is_late() was asked
   std::size_t meant_ = 0;         // functions, by indirect calls

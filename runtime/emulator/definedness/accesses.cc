@@ -8,6 +8,7 @@
 #include "runtime/emulator/definedness/flow_rules.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/races/watches.h"
 #include "tartan/isa/fragment.h"
 
 namespace tartan::TARTAN_ABI::emulator {
@@ -35,7 +36,7 @@ bool ClusterDefinedness::access_defined(Warp& warp, const Op& op, Flow flow) {
   if (flow == Flow::LoadsRows || flow == Flow::StoresRows) return true;  // gathered() sees them
   if (flow != Flow::Loads && flow != Flow::Stores) return false;
   if (!warp.mask) return true;
-  std::uint32_t bytes = warp.program->watches[warp.pc - 1].bytes;
+  std::uint32_t bytes = (*warp.program->observation<RaceWatches>())[warp.pc - 1].bytes;
   if (!bytes) {  // memory of its own, which no race is in
     const isa::Spelling& spelling = this->spelling(*warp.program->registers.at(warp.pc - 1));
     bytes = static_cast<std::uint32_t>(std::max(1, isa::access_bits(spelling) / 8));

@@ -77,7 +77,8 @@ const isa::Spelling& ClusterDefinedness::spelling(const InstructionOps& now) con
 
 Flow ClusterDefinedness::flow(const InstructionOps& now) const {
   const Program& program = cluster_.block(0).context().program;
-  return program.flows[static_cast<std::size_t>(&now - program.registers.instructions.data())];
+  return (*program.observation<Flows>())[static_cast<std::size_t>(
+      &now - program.registers.instructions.data())];
 }
 
 // ---- Memory.

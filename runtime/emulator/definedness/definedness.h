@@ -46,9 +46,22 @@ bool has_side_effect(Flow flow);
 /// Whether a source of an instruction that Uses, Collects or goes ByHandler is a value that moves
 /// on, and decides nothing.
 bool is_value(const isa::Spelling& spelling, const RegisterUse& use);
-/// Fills Program::unwritten and, of an examined program, Program::flows and Op::examined, once all
-/// ops are there.
-void prepare_definedness(Program& program, const ptx::Module& module);
+/// How undefined bits go through the instructions of Program::registers; fills Program::unwritten
+/// and Op::examined.
+class Flows final : public Observation {
+ public:
+  static constexpr Seat seat = 4;
+
+  /// Not `examined`: Program::unwritten alone is asked for, by launches that begin with something
+  /// else than zeros there.
+  explicit Flows(bool examined) : examined_(examined) {}
+  void finish(Program& program, const ptx::Module& module) override;
+  Flow operator[](std::size_t instruction) const { return flows_[instruction]; }
+
+ private:
+  bool examined_;
+  std::vector<Flow> flows_;
+};
 
 /// What a launch shares.
 class LaunchDefinedness final : public LaunchObserver {
@@ -64,7 +77,7 @@ class LaunchDefinedness final : public LaunchObserver {
 /// The undefined bits of a cluster's threads.
 class ClusterDefinedness final : public ValueEvents {
  public:
-  static constexpr Seat seat = 4;
+  static constexpr Seat seat = Flows::seat;
 
   ClusterDefinedness(Cluster& cluster, LaunchDefinedness& launch);
   void start() override;

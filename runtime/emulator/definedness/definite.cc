@@ -233,13 +233,13 @@ bool accesses_memory(Flow flow, const isa::Spelling& spelling) {
 
 }  // namespace
 
-void prepare_definedness(Program& program, const ptx::Module& module) {
+void Flows::finish(Program& program, const ptx::Module& module) {
   program.unwritten = Assignment(program, module).unwritten();
-  if (!program.examined) return;
+  if (!examined_) return;
   for (const InstructionOps& each : program.registers.instructions) {
     const isa::Spelling& spelling = module.spelling(module.instructions[each.instruction]);
     const Flow flow = flow_of(spelling);
-    program.flows.push_back(flow);
+    flows_.push_back(flow);
     for (std::uint32_t i = 0; i < each.count; ++i)
       program.ops[each.first + i].examined = accesses_memory(flow, spelling);
   }

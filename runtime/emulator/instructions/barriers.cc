@@ -128,7 +128,7 @@ void decode_fence(Decoder& d) {
              shared = d.spelling.has("shared::cta shared::cluster");
   d.spelling.ignore_all();
   d.emit(fence);
-  if (!d.program().judged()) return;
+  if (!d.is_observed()) return;
   if (async) d.emit(fence_proxy).flags = static_cast<std::uint8_t>(global ? 2 : shared ? 1 : 3);
   if (of_inits) d.emit(fence_inits);
   if (of_map && d.operand_count() > 0) {

@@ -377,7 +377,6 @@ void decode_bulk_group(Decoder& d) {
   const bool reads = d.spelling.has("read");
   if (d.spelling.has("sync_restrict::proxy::async")) return d.unsupported(semantics_unknown);
   if (!d.expect_operands(wait ? 1 : 0, wait ? 1 : 0)) return;
-  if (!d.program().judged()) return void(d.emit([](Warp&, const Op&) {}));
   if (!wait) return void(d.emit(commit_copies));
   const auto pending = d.integer(d.operand(0));
   Op& op = d.emit(wait_for_copies);

@@ -22,7 +22,7 @@ bool gather_members(Warp& warp, const Op& op) {
 // False where a lane reads another one that its member mask names and that is not there: it has
 // exited, or never was. A launch with checks reports it, because what it reads is undefined.
 bool sources_take_part(Warp& warp, const Op& op, const std::uint32_t (&from)[32]) {
-  if (warp.mask == all_lanes || !warp.program->watched) return true;
+  if (warp.mask == all_lanes || !warp.block->context().checked) return true;
   const std::uint32_t absent =
       lanes<std::uint32_t>(warp, op.e)[std::countr_zero(warp.mask)] & ~warp.mask;
   const std::uint32_t lost =

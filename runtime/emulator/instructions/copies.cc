@@ -15,8 +15,6 @@
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
-void no_operation(Warp&, const Op&) {}
-
 // What the lanes of cp.async copy: so many bytes each, and zeros behind them.
 struct Copies {
   Access to, from;
@@ -178,7 +176,7 @@ void decode_copy_arrival(Decoder& d) {
   d.spelling.type();
   if (!d.expect_operands(1, 1)) return;
   const bool counted = d.spelling.has("noinc");
-  if (d.program().scheduled) {
+  if (d.is_scheduled()) {
     const Window window = mbarrier_window(d, counted);
     Op& op = d.emit(arrive_late);
     op.flags = !counted;
@@ -186,7 +184,7 @@ void decode_copy_arrival(Decoder& d) {
   }
   if (counted) return decode_arrival_after_copies(d);
   const Window window = mbarrier_window(d, true);
-  Op& op = d.emit(d.program().judged() ? note_copies : no_operation);
+  Op& op = d.emit(note_copies);
   d.address(op, d.operand(0), window);
 }
 
@@ -203,7 +201,6 @@ void wait_for_copies(Warp& warp, const Op& op) {
 void decode_group(Decoder& d) {
   const bool one = d.spelling.opcode() == Opcode::cp_async_wait_group;
   if (!d.expect_operands(one ? 1 : 0, one ? 1 : 0)) return;
-  if (!d.program().judged() && !d.program().scheduled) return void(d.emit(no_operation));
   if (d.spelling.opcode() == Opcode::cp_async_commit_group) return void(d.emit(commit_copies));
   const auto pending = one ? d.integer(d.operand(0)) : std::nullopt;
   Op& op = d.emit(wait_for_copies);

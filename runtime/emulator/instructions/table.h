@@ -115,11 +115,6 @@ bool decode_small_floats(Decoder& decoder);
 // add, sub, min, max, neg and set on u8x4, s8x4, u16x2 and s16x2, and add.sat.u32, if it is one
 // that integer.cc does not have.
 bool decode_packed_integers(Decoder& decoder);
-// Has the race detector hear of the current instruction, whose ops are those from `first` on.
-void watch(Decoder& decoder, std::size_t first);
-// Gives the current instruction, whose ops are those from `first` on, its step in launches under
-// algebra (algebra/lift.cc).
-void lift(Decoder& decoder, std::size_t first);
 // call.
 void decode_call(Decoder& decoder);
 // For functions whose variables are on the stack: at their start, in front of each return, and

@@ -191,7 +191,7 @@ void decode_group(Decoder& d) {
              commits = d.spelling.opcode() == Opcode::wgmma_commit_group;
   d.spelling.ignore("sync aligned");
   if (!d.expect_operands(waits ? 1 : 0, waits ? 1 : 0)) return;
-  if (!d.program().judged() || !(waits || commits)) return void(d.emit(converge));
+  if (!waits && !commits) return void(d.emit(converge));
   if (commits) return void(d.emit(commit));
   d.emit(wait).value = static_cast<std::uint64_t>(d.integer(d.operand(0)).value_or(0));
 }

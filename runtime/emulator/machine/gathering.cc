@@ -45,10 +45,9 @@ void copy_lanes(Warp& warp, std::uint32_t to, std::uint32_t from, std::uint32_t 
 
 }  // namespace
 
-// What an op does, counted or not.
+// What an op does, observed or not.
 static Handler handler_of(const Program& program, std::uint32_t pc) {
-  return program.counted && program.profiled[pc].inner ? program.profiled[pc].inner
-                                                       : program.ops[pc].run;
+  return program.plain.empty() ? program.ops[pc].run : program.plain[pc];
 }
 
 // Whether two groups that gather belong together.
@@ -106,7 +105,7 @@ bool Warp::gather(std::uint32_t required) { return gather(required, false) && no
 bool Warp::gather_members(const std::uint32_t* masks) {
   const std::uint32_t members = masks[std::countr_zero(mask)];
   const std::uint32_t same = lanes_where(mask, [=](int i) { return masks[i] == members; });
-  if (program->watched && !are_named(same, members)) return false;
+  if (block->context().checked && !are_named(same, members)) return false;
   if (same == all_lanes) {  // all are here, whoever is asked for
     groups[current].passed = 0;
     return examine_gathered(), true;
@@ -140,7 +139,7 @@ bool Warp::are_named(std::uint32_t lanes, std::uint32_t members) {
 bool Warp::same_masks(std::uint32_t at, std::uint32_t members, std::uint32_t passed,
                       std::uint32_t came) {
   const std::uint32_t lost = passed & members & ~came;
-  if (!lost || !program->watched) return true;
+  if (!lost || !block->context().checked) return true;
   const std::uint32_t waiting = came & members;
   block->fail(*this, at, "divergent-collective"_rule,
               fmt::format("{}: lanes 0x{:08x} pass the member mask 0x{:08x}, but lanes 0x{:08x} of "
@@ -163,7 +162,7 @@ void Warp::note_passing(std::uint32_t at, std::uint32_t lanes) {
 // though they exit then: when depends on how a GPU runs the two parts.
 bool Warp::nobody_left() {
   const std::uint32_t at = pc - 1;
-  if (!program->watched || at < program->entry || at >= program->kernel_end) return true;
+  if (!block->context().checked || at < program->entry || at >= program->kernel_end) return true;
   std::uint32_t& been = been_at_[at];
   const std::uint32_t left = been & ~mask;
   been |= mask;

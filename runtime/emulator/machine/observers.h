@@ -25,11 +25,6 @@ class Block;
 class Cluster;
 struct Warp;
 
-/// Observers have different ones (runtime/emulator/observers.cc), by which Cluster::find() finds
-/// them.
-using Seat = std::size_t;
-inline constexpr Seat seats = 5;
-
 /// Combines `bytes` bytes of elements at `from` into those at `to`, in order.
 using Reduction = void (*)(std::byte* to, const std::byte* from, std::uint32_t bytes);
 

@@ -15,22 +15,23 @@
 // lowest program counter, so lanes that call come back before those that did not go on.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/isa/special_registers.h"
-#include "compiler/isa/timed.h"
-#include "runtime/emulator/algebra/lift.h"
 #include "runtime/emulator/decode/op_registers.h"
 #include "runtime/emulator/instructions/row.h"
 #include "runtime/emulator/matrix/matrix.h"
 #include "runtime/emulator/matrix/wgmma.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/opcode.h"
+#include "tartan/ptx/tree.h"
 #include "tartan/runtime/device.h"
 
 namespace tartan::TARTAN_ABI::emulator {
@@ -75,9 +76,8 @@ struct Op {
   bool wide = true;        // memory: 64-bit addresses
   std::uint8_t count = 1;  // elements of a vector
   std::uint8_t flags = 0;
-  bool writes = false;  // memory: what resolve() is asked for
-  bool examined =
-      false;  // of examined programs: ClusterDefinedness hears of it even where all is defined
+  bool writes = false;    // memory: what resolve() is asked for
+  bool examined = false;  // ValueEvents::run() is told of it whatever registers hold
 };
 
 /// Where an op came from.
@@ -168,44 +168,6 @@ struct SharedSlot {
   bool dynamic;  // counts from Program::dynamic_shared_base
 };
 
-/// What the race detector has to know of an op (instructions/watch.cc).
-struct Watch {
-  Handler inner = nullptr;  // what the op does
-  std::uint8_t bytes = 0;   // of a lane's access
-  std::uint8_t rows = 32;   // the first lanes, that give addresses
-  bool writes = false;
-  bool strong = false, acquires = false, releases = false, sequential = false;
-  bool noncoherent = false, is_volatile = false;
-  std::uint8_t scope = 2;          // Scope
-  std::uint8_t element_bytes = 0;  // of a store whose registers are in the op's list; 0: of another
-  bool wide = false;               // those are of 64 bits
-  std::uint8_t atom_bytes = 0;     // of an element of a strong access; 0: of several sizes
-  enum class Atomic : std::uint8_t { no, gives, reduces, compares } atomic = Atomic::no;
-  std::uint64_t operation = 0;  // of a reduction
-};
-
-/// What an op does in a launch under a profile, and how its accesses are counted
-/// (runtime/emulator/profile).
-struct ProfiledOp {
-  enum class Kind : std::uint8_t { Plain, Access, Rows, Copy };
-  Handler inner = nullptr;
-  bool first = false;  // of its instruction
-  Kind kind = Kind::Plain;
-  std::uint8_t bytes = 0;                   // of a lane's access
-  std::uint32_t lanes = ~std::uint32_t{0};  // that give addresses
-  bool load = false;                        // ld
-};
-
-/// How a timeline shows an op (runtime/emulator/timeline).
-struct TimedOp {
-  using Kind = isa::Timed;
-  Handler inner = nullptr;
-  Kind kind = Kind::No;
-  std::uint8_t group = 0;                // 0: cp.async, 1: bulk, 2: wgmma
-  std::optional<std::uint32_t> pending;  // Waits: groups that may be; none: all are waited for
-  isa::Opcode opcode = {};
-};
-
 /// A register that may be read before it is written.
 struct UnwrittenRegister {
   std::uint32_t slot = 0;
@@ -234,6 +196,23 @@ struct NumericBasis {
   std::string_view source;  // static storage
 };
 
+/// Observers have different ones (runtime/emulator/observers.cc).
+using Seat = std::size_t;
+inline constexpr Seat seats = 5;
+
+struct Program;
+
+/// What an observer keeps of a program that is decoded for it, by op.
+class Observation {
+ public:
+  virtual ~Observation() = default;
+  /// The ops of the current instruction are those from `first` on: the observer may put handlers of
+  /// its own around theirs.
+  virtual void decoded(Decoder&, std::size_t /*first*/) {}
+  /// So is the whole program.
+  virtual void finish(Program&, const ptx::Module&) {}
+};
+
 struct Program {
   std::string name;
   std::optional<NumericBasis> basis;  // none: all of it is exact by definition
@@ -259,27 +238,14 @@ struct Program {
   std::uint32_t stack_begin = 0;  // where that is in local memory
   std::uint32_t stack_slot = 0;   // 32 bits: up to where it is taken; 0: there is no stack
   std::uint32_t stack_alignment = 16;
-  bool uses_heap = false;  // it calls malloc or free
-  bool watched = false;    // by the race detector, in all memory
-  bool scheduled = false;  // launches are under a schedule
-  bool examined = false;   // for undefined values: each op has a flow
-  std::vector<Watch> watches;
-  bool counted = false;  // under a profile: profiled has an element for each op
-  std::vector<ProfiledOp> profiled;
-  bool timed = false;  // for a timeline: timings has an element for each op
-  std::vector<TimedOp> timings;
-  bool lifted = false;  // under algebra: lifts has an element for each op
-  std::vector<Lift> lifts;
-  std::vector<Flow> flows;  // examined: of registers.instructions
-  std::vector<UnwrittenRegister> unwritten;
+  bool uses_heap = false;                    // it calls malloc or free
+  std::vector<UnwrittenRegister> unwritten;  // where they were looked for
   std::vector<NamedRange> shared_variables;
   std::vector<TakenAddress> taken_addresses;
-  // It has bulk copies, wgmma or mbarriers: the race detector looks at its shared memory in any
+  // It has bulk copies, wgmma or mbarriers: accesses to its shared memory are looked at in any
   // case.
   bool ordered = false;
-  bool invalidates = false;  // it has mbarrier.inval
-  /// Whether the race detector hears of it: then watches has an element for each op.
-  bool judged() const { return watched || ordered; }
+  bool invalidates = false;       // it has mbarrier.inval
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
   std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
   // Of a thread: as many as the kernel's bounds allow (0: none stated, so that setmaxnreg is
@@ -289,6 +255,14 @@ struct Program {
   bool explicit_cluster = false;   // .explicitcluster: launches state the cluster
   Dim3 grid_unit;                  // blocks of what a launch's grid counts: .blocksareclusters
   std::uint64_t max_cluster = 0;   // .maxclusterrank; 0: not stated
+
+  std::array<std::unique_ptr<Observation>, seats> observations;  // of those for whom it is decoded
+  std::vector<Handler> plain;  // observed: what ops do without the handlers of observers
+  /// Null: it is not decoded for that observer.
+  template <typename T>
+  const T* observation() const {
+    return static_cast<const T*>(observations[T::seat].get());
+  }
 };
 
 /// Adds to the address that a slot of an arena holds for all lanes.

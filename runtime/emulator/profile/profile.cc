@@ -126,7 +126,7 @@ LaunchProfile::LaunchProfile(const LaunchContext& context, RequestRecorder* reco
 
 void LaunchProfile::run(Warp& warp, const Op& op) {
   const std::uint32_t pc = warp.pc - 1;
-  const ProfiledOp& what = warp.program->profiled[pc];
+  const ProfiledOp& what = (*warp.program->observation<ProfiledOps>())[pc];
   std::uint64_t at[32], from[32];
   if (what.kind != ProfiledOp::Kind::Plain) addresses(warp, op, at);
   Op source;
@@ -186,7 +186,7 @@ std::vector<InstructionProfile> LaunchProfile::instructions() const {
   const Program& program = context_.program;
   for (std::uint32_t pc = 0; pc < counts_.size(); ++pc) {
     const Counts& counts = counts_[pc];
-    const bool begins = program.profiled[pc].first;
+    const bool begins = (*program.observation<ProfiledOps>())[pc].first;
     if (!begins && out.empty()) continue;
     if (begins) {
       if (!counts.executions) continue;
@@ -221,17 +221,16 @@ std::vector<InstructionProfile> LaunchProfile::instructions() const {
   return out;
 }
 
-void profile(Decoder& d, std::size_t first) {
+void ProfiledOps::decoded(Decoder& d, std::size_t first) {
   Program& program = d.program();
-  if (d.failed() || program.ops.size() == first) return;
-  program.profiled.resize(program.ops.size());
+  ops_.resize(program.ops.size());
   for (std::size_t i = first; i < program.ops.size(); ++i) {
-    program.profiled[i].inner = program.ops[i].run;
+    ops_[i].inner = program.ops[i].run;
     program.ops[i].run = profiled;
   }
-  program.profiled[first].first = true;
+  ops_[first].first = true;
   const isa::Spelling& spelling = d.spelling.as_read();
-  ProfiledOp& last = program.profiled.back();
+  ProfiledOp& last = ops_.back();
   const AccessKind access = emulated(spelling).access;
   last.kind = kind_of(spelling, access);
   switch (last.kind) {

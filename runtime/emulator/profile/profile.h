@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/profile/profile.h - counts what a launch's instructions do. Decoded with
-// Decoder::set_profiled(), an instruction's ops count on their way; profile() makes that readable.
+// runtime/emulator/profile/profile.h - counts what a launch's instructions do: their ops count on
+// their way.
 #pragma once
 
 #include <vector>
@@ -13,13 +13,35 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
-class Decoder;
 class RequestRecorder;
+
+/// What an op does, and how its accesses are counted.
+struct ProfiledOp {
+  enum class Kind : std::uint8_t { Plain, Access, Rows, Copy };
+  Handler inner = nullptr;
+  bool first = false;  // of its instruction
+  Kind kind = Kind::Plain;
+  std::uint8_t bytes = 0;                   // of a lane's access
+  std::uint32_t lanes = ~std::uint32_t{0};  // that give addresses
+  bool load = false;                        // ld
+};
+
+class ProfiledOps final : public Observation {
+ public:
+  static constexpr Seat seat = 3;
+
+  void decoded(Decoder& decoder, std::size_t first) override;
+  void finish(Program& program, const ptx::Module&) override { ops_.resize(program.ops.size()); }
+  const ProfiledOp& operator[](std::size_t op) const { return ops_[op]; }
+
+ private:
+  std::vector<ProfiledOp> ops_;
+};
 
 /// The counts of one launch, by op.
 class LaunchProfile final : public LaunchObserver {
  public:
-  static constexpr Seat seat = 3;
+  static constexpr Seat seat = ProfiledOps::seat;
 
   /// `recorder`: who hears of requests; null: nobody.
   LaunchProfile(const LaunchContext& context, RequestRecorder* recorder);
@@ -44,9 +66,6 @@ class LaunchProfile final : public LaunchObserver {
   RequestRecorder* const recorder_;
   std::vector<Counts> counts_;
 };
-
-/// Has the current instruction, whose ops are those from `first` on, count what it does.
-void profile(Decoder& decoder, std::size_t first);
 
 /// Adds to those of the same instruction.
 void add(std::vector<InstructionProfile>& all, const std::vector<InstructionProfile>& more);

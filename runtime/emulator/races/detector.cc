@@ -34,9 +34,10 @@ LaunchRaces::LaunchRaces(const LaunchContext& context, bool whole, Predecessor* 
       predecessor(predecessor),
       equal_stores(equal_stores) {
   const Program& program = context.program;
+  const RaceWatches& watches = *program.observation<RaceWatches>();
   bool sequential = false, narrow = false;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Watch& watch = program.watches[i];
+    const Watch& watch = watches[i];
     const Window window = program.ops[i].window;
     ordered |= watch.sequential || (watch.strong && watch.writes && window != Window::shared &&
                                     window != Window::cluster);

@@ -71,6 +71,7 @@
 #include "runtime/emulator/races/reports.h"
 #include "runtime/emulator/races/shadow.h"
 #include "runtime/emulator/races/thread_clocks.h"
+#include "runtime/emulator/races/watches.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -183,7 +184,7 @@ struct TileOperand {
 /// The races of a cluster's threads.
 class ClusterRaces final : public Events {
  public:
-  static constexpr Seat seat = 0;
+  static constexpr Seat seat = RaceWatches::seat;
 
   /// `own`: `launch`, if it is the cluster's alone.
   ClusterRaces(Cluster& cluster, LaunchRaces& launch, std::unique_ptr<LaunchRaces> own = nullptr);

@@ -17,12 +17,15 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/races/detector.h"
+#include "runtime/emulator/races/watches.h"
 #include "tartan/isa/fragment.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
-const Watch& watch_of(const Warp& warp) { return warp.program->watches[warp.pc - 1]; }
+const Watch& watch_of(const Warp& warp) {
+  return (*warp.program->observation<RaceWatches>())[warp.pc - 1];
+}
 
 void note_strong(Warp& warp, const Op& op, const Watch& watch, const std::uint64_t* at) {
   if (watch.strong) tell(warp, &Events::communicate, op.window, at, watch.bytes);
@@ -336,13 +339,12 @@ Handler watch_instruction(const isa::Spelling& spelling, AccessKind kind, bool a
 
 }  // namespace
 
-void watch(Decoder& d, std::size_t first) {
+void RaceWatches::decoded(Decoder& d, std::size_t first) {
   Program& program = d.program();
-  if (d.failed() || program.ops.size() == first) return;
   Watch watch;
   const isa::Spelling& spelling = d.spelling.as_read();
   const AccessKind kind = emulated(spelling).access;
-  const Handler outer = watch_instruction(spelling, kind, program.watched, watch);
+  const Handler outer = watch_instruction(spelling, kind, whole_, watch);
   if (!outer) return;
   Op& op = program.ops[spelling.opcode == Opcode::fence_proxy ? first : program.ops.size() - 1];
   if (kind == AccessKind::Copies) watch.bytes = op.count;
@@ -355,8 +357,8 @@ void watch(Decoder& d, std::size_t first) {
   }
   watch.inner = op.run;
   op.run = outer;
-  program.watches.resize(program.ops.size());
-  program.watches[static_cast<std::size_t>(&op - program.ops.data())] = watch;
+  watches_.resize(program.ops.size());
+  watches_[static_cast<std::size_t>(&op - program.ops.data())] = watch;
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

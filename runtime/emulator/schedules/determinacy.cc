@@ -49,9 +49,10 @@ Determinacy::Determinacy(const LaunchContext& context, const LaunchRaces& races)
 // What its text says already.
 void Determinacy::read_program() {
   const Program& program = context_.program;
+  const RaceWatches& watches = *program.observation<RaceWatches>();
   const Uses uses = count_uses();
-  const bool fences = std::ranges::any_of(
-      program.watches, [](const Watch& each) { return !each.strong && each.acquires; });
+  const bool fences =
+      std::ranges::any_of(watches, [](const Watch& each) { return !each.strong && each.acquires; });
   std::uint32_t gives = 0, takes = 0;
   for (std::uint32_t pc = 0; pc < program.ops.size(); ++pc) {
     const ptx::Instruction* here = instruction_at(context_, pc);
@@ -64,18 +65,17 @@ void Determinacy::read_program() {
         note(pc, fmt::format("it reads {}", operand.text));
     if (spelling.opcode == Opcode::setmaxnreg) ++(spelling.has("inc"_q) ? takes : gives);
     if (gives > 1 || takes > 1) note(pc, "warps give and take registers several times");
-    if (program.watches[pc].strong) {
+    if (watches[pc].strong) {
       Strong& strong = strong_[pc];
-      strong.writes = program.watches[pc].writes;
+      strong.writes = watches[pc].writes;
       // An atom whose result nobody reads acquires all the same, by itself or by a fence behind it.
       const auto quiet = [&] {
         const std::string_view result = context_.module.operands[here->first].text;
         const auto found = uses.find(result);
-        return !program.watches[pc].acquires && !fences &&
+        return !watches[pc].acquires && !fences &&
                (result == "_" || (found != uses.end() && found->second == 1));
       };
-      if (spelling.opcode == Opcode::red || quiet())
-        strong.reduction = program.watches[pc].operation;
+      if (spelling.opcode == Opcode::red || quiet()) strong.reduction = watches[pc].operation;
     }
   }
   if (program.uses_heap) note(program.entry, "malloc gives what is free");

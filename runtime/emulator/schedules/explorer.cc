@@ -132,8 +132,8 @@ void Explorer::branch() {
 bool Explorer::is_visible(const Warp& warp, std::uint32_t pc) {
   const auto [found, fresh] = visible_.try_emplace({warp.program, pc}, false);
   if (fresh)
-    found->second =
-        warp.program->watches[pc].strong || isa::is_mbarrier(opcode_at(warp.block->context(), pc));
+    found->second = (*warp.program->observation<RaceWatches>())[pc].strong ||
+                    isa::is_mbarrier(opcode_at(warp.block->context(), pc));
   return found->second;
 }
 
@@ -276,7 +276,7 @@ Event Explorer::event_of(const Agent& agent) {
 void Explorer::touch_memory(Warp& warp, std::uint32_t group, std::uint32_t pc, Event& event) {
   const Program& program = *warp.program;
   const Op& op = program.ops[pc];
-  const Watch& watch = program.watches[pc];
+  const Watch& watch = (*program.observation<RaceWatches>())[pc];
   const Opcode opcode = opcode_at(warp.block->context(), pc);
   std::uint64_t at[32];
   addresses(warp, op, at);

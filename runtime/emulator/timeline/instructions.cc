@@ -13,7 +13,7 @@ namespace {
 using isa::Opcode;
 
 void timed(Warp& warp, const Op& op) {
-  const TimedOp& what = warp.program->timings[warp.pc - 1];
+  const TimedOp& what = (*warp.program->observation<TimedOps>())[warp.pc - 1];
   auto* const timeline = warp.block->cluster().find<ClusterTimeline>();
   if (!timeline) return what.inner(warp, op);
   timeline->begin(warp, what);
@@ -114,9 +114,8 @@ void ClusterTimeline::take_down(Warp& warp, const TimedOp& what, const Amount& a
   last = {current_, last_clock_, warp.steps, what.opcode};
 }
 
-void time_instruction(Decoder& d, std::size_t first) {
+void TimedOps::decoded(Decoder& d, std::size_t) {
   Program& program = d.program();
-  if (d.failed() || program.ops.size() == first) return;
   const isa::Spelling& spelling = d.spelling.as_read();
   const isa::Timed kind = isa::timed_as(spelling.opcode);
   if (kind == isa::Timed::No) return;
@@ -129,8 +128,8 @@ void time_instruction(Decoder& d, std::size_t first) {
   Op& op = program.ops.back();
   what.inner = op.run;
   op.run = timed;
-  program.timings.resize(program.ops.size());
-  program.timings.back() = what;
+  ops_.resize(program.ops.size());
+  ops_.back() = what;
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

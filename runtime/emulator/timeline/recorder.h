@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/timeline/recorder.h - takes down the events of a launch for a Timeline.
 //
-// Decoded with Decoder::set_timed(), the instructions that a timeline shows tell the cluster's
-// recorder when they begin and end (time_instruction()); what happens in between tells it more:
+// The instructions that a timeline shows tell the cluster's
+// recorder when they begin and end (TimedOps); what happens in between tells it more:
 // barriers when they are complete, mbarriers when their phase ends, copies when they are done.
 // Clusters beyond those that are kept have no recorder.
 #pragma once
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/isa/timed.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/machine/program.h"
@@ -26,7 +27,28 @@
 namespace tartan::TARTAN_ABI::emulator {
 
 class ClusterTimeline;
-class Decoder;
+
+/// How a timeline shows an op.
+struct TimedOp {
+  using Kind = isa::Timed;
+  Handler inner = nullptr;
+  Kind kind = Kind::No;
+  std::uint8_t group = 0;                // 0: cp.async, 1: bulk, 2: wgmma
+  std::optional<std::uint32_t> pending;  // Waits: groups that may be; none: all are waited for
+  isa::Opcode opcode = {};
+};
+
+class TimedOps final : public Observation {
+ public:
+  static constexpr Seat seat = 2;
+
+  void decoded(Decoder& decoder, std::size_t first) override;
+  void finish(Program& program, const ptx::Module&) override { ops_.resize(program.ops.size()); }
+  const TimedOp& operator[](std::size_t op) const { return ops_[op]; }
+
+ private:
+  std::vector<TimedOp> ops_;
+};
 
 /// The events of one launch.
 class LaunchTimeline final : public LaunchObserver {
@@ -54,7 +76,7 @@ class LaunchTimeline final : public LaunchObserver {
 /// Those of one cluster. It hears what an instruction does while that runs.
 class ClusterTimeline final : public Events {
  public:
-  static constexpr Seat seat = 2;
+  static constexpr Seat seat = TimedOps::seat;
 
   ClusterTimeline(LaunchTimeline& launch, Cluster& cluster);
 
@@ -186,9 +208,5 @@ class ClusterTimeline final : public Events {
   bool parked_ = false;       // it waits for the rest of the warpgroup
   bool drop_ = false;         // it polls again: another event has it
 };
-
-/// Has the current instruction, whose ops are those from `first` on, recorded, if timelines show
-/// it.
-void time_instruction(Decoder& decoder, std::size_t first);
 
 }  // namespace tartan::TARTAN_ABI::emulator
