@@ -324,7 +324,7 @@ std::string memory_summary(std::span<const Signature> signatures) {
   return fmt::format("{}", fmt::join(out, "; "));
 }
 
-// Matrix instructions have no signatures: an address is read into D, or written.
+// The signatures of matrix instructions have no effects: an address is read into D, or written.
 std::string memory_summary(const isa::Form& form) {
   if (isa::uses_async_proxy(form.opcode))
     return fmt::format("{} {}, {}", words(isa::Access::Read).text, words(isa::Proxy::Async).text,
@@ -347,7 +347,9 @@ std::optional<Summary> summary(Opcode opcode, const std::optional<Arch>& target,
     };
     if (out.forms++ == 0 || age(since) < age(out.oldest)) out.oldest = since;
   };
-  for (const Signature& each : isa::signatures(opcode)) add(each.since);
+  // Of matrix instructions the forms are counted.
+  if (!isa::is_matrix(opcode))
+    for (const Signature& each : isa::signatures(opcode)) add(each.since);
   out.memory = memory_summary(isa::signatures(opcode));
   for (const isa::Form& form : matrix_forms)
     if (form.opcode == opcode) add(isa::find(form)->since), out.memory = memory_summary(form);

@@ -17,10 +17,6 @@ namespace {
 using Needs = std::vector<Since>;
 
 std::vector<Needs> needs_of(std::string_view text) {
-  if (isa::matrix_opcode(text) != isa::Opcode::none) {
-    const auto row = isa::find(isa::parse_form(text).form);
-    return row ? std::vector<Needs>{{row->since}} : std::vector<Needs>{};
-  }
   std::vector<Needs> out;
   const isa::Spelling spelling = isa::read_spelling(text);
   for (const isa::Signature* const each : spelling.signatures)

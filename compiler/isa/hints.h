@@ -13,9 +13,12 @@ namespace tartan::TARTAN_ABI::isa {
 /// The rule that a spelling breaks for which mismatch() has a reason.
 const Rule& mismatch_rule(const Spelling& spelling);
 
-/// "; the nearest is .shared" of a word that a matrix instruction does not have; empty if none is
-/// near.
-std::string word_hint(Opcode opcode, std::string_view word);
+/// The legal spelling nearest to the written one, of those that the target has if one is given;
+/// empty if there is none.
+std::string nearest_spelling(const Spelling& spelling, const Target& target);
+
+/// "; the nearest on sm_75, PTX 7.8 is mma...": empty if there is none.
+std::string nearest_hint(const Spelling& spelling, const Target& target);
 
 /// What the target lacks: "requires sm_90a (and no other target) and PTX 8.0, the target is sm_90
 /// and PTX 7.8".

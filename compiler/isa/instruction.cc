@@ -5,275 +5,131 @@
 
 #include <algorithm>
 
-#include "compiler/isa/acceptance.h"
+#include "compiler/isa/form_instruction.h"
+#include "compiler/isa/fragment_operand.h"
 #include "compiler/isa/hints.h"
+#include "compiler/isa/matching.h"
+#include "compiler/isa/signatures/matrix.h"
 #include "compiler/isa/tables.h"
-#include "tartan/isa/fragment.h"
 
 namespace tartan::TARTAN_ABI::isa {
 namespace {
 
-constexpr Version cta_since{7, 8};  // the ::cta suffix of .shared
+// Whether the signature is what a form means: documented ones, of today or of early versions of
+// PTX, or those beyond the manual.
+enum class Kept { Today, Legacy, Undocumented };
+Kept kept(const Signature& signature) {
+  if (signature.undocumented) return Kept::Undocumented;
+  return signature.since.last == newest_version ? Kept::Today : Kept::Legacy;
+}
 
-template <typename Row, std::size_t N, typename Accepts>
-const Row* first_row(const Row (&rows)[N], Accepts accepts) {
+bool a_in_registers(const Signature& signature) {
+  return signature.opcode == Opcode::wgmma && signature.operands[1].fragment == Operand::a;
+}
+
+bool takes_stride(const Signature& signature) {
+  return signature.operands.size > 2 && signature.operands[2].role == Role::stride;
+}
+
+OperandSpec spec_of(const OperandRow& row, const Form& form) {
+  if (row.fragment != Operand::none) {
+    const FragmentOperand fragment = fragment_operand(row, form);
+    return {.role = row.role,
+            .kind = OperandKind::Vector,
+            .type = fragment.type,
+            .count = fragment.registers};
+  }
+  OperandSpec out{.role = row.role, .kind = OperandKind::Register, .type = row.type.fixed};
+  out.low = static_cast<int>(row.low), out.high = static_cast<int>(row.high);
+  if (row.accepts & an_address) out.kind = OperandKind::Address;
+  if (row.accepts == an_integer) out.kind = OperandKind::Immediate;
+  if (out.kind != OperandKind::Register) out.type = Type::none;
+  if (row.type.fixed == Type::pred) out.low = out.high = 0;
+  if (row.threads == 0) return out;
+  out.kind = OperandKind::Pair;
+  out.step = static_cast<int>(row.step), out.threads = static_cast<int>(row.threads);
+  return out;
+}
+
+std::optional<Instruction> find(const Form& form, Kept wanted) {
+  const std::string text = spell(form);
+  const Spelling spelling = read_spelling(text);
+  Form read = form_of(spelling);  // what has no words: neither stride nor where A is
+  read.stride = form.stride, read.a_in_registers = form.a_in_registers;
+  if (read != form) return std::nullopt;
+  for (const Signature* each : spelling.signatures)
+    if (kept(*each) == wanted && a_in_registers(*each) == form.a_in_registers &&
+        (!form.stride || takes_stride(*each)))
+      return instruction(spelling, *each, form.stride);
+  return std::nullopt;
+}
+
+// The first row whose signatures the form matches.
+template <typename Row>
+const Row* first_row(std::span<const Row> rows, const Form& form) {
+  if (!find(form, Kept::Today)) return nullptr;
+  const std::string text = spell(form);
+  const Spelling spelling = read_spelling(text);
   for (const Row& row : rows)
-    if (accepts(row)) return &row;
+    for (const Signature& each : signatures_of(row))
+      if (matches(each, spelling)) return &row;
   return nullptr;
-}
-
-// ---- Operands.
-
-Type register_type(Type element) {
-  if (element == f64 || element == f32) return element;
-  return b32;
-}
-
-OperandSpec vector(Role role, const Form& form, Operand operand) {
-  const Fragment frag = fragment(form, operand);
-  return {.role = role,
-          .kind = OperandKind::Vector,
-          .type = register_type(frag.type),
-          .count = frag.registers};
-}
-
-// A and B in f32-sized registers are tf32: .b32 registers.
-OperandSpec input_vector(Role role, const Form& form, Operand operand) {
-  OperandSpec spec = vector(role, form, operand);
-  if (spec.type == f32) spec.type = b32;
-  return spec;
-}
-
-OperandSpec register_operand(Role role, Type type) {
-  return {.role = role, .kind = OperandKind::Register, .type = type};
-}
-
-OperandSpec immediate(Role role, int low, int high) {
-  return {.role = role, .kind = OperandKind::Immediate, .low = low, .high = high};
-}
-
-OperandSpec select_pair(Role role, int scale_vec) {
-  OperandSpec spec{.role = role, .kind = OperandKind::Pair, .type = b16};
-  spec.high = scale_vec == 1 ? 3 : scale_vec == 2 ? 2 : 0;
-  spec.step = scale_vec == 2 ? 2 : 1;
-  spec.threads = role == Role::select_a ? 2 : 4;
-  return spec;
-}
-
-const OperandSpec address{.role = Role::address, .kind = OperandKind::Address};
-const OperandSpec stride{.role = Role::stride, .kind = OperandKind::Register, .type = b32};
-
-std::vector<OperandSpec> move_operands(const MatrixMove& row, const Form& f) {
-  if (f.opcode == Opcode::movmatrix)
-    return {register_operand(Role::d, b32), register_operand(Role::a, b32)};
-  const int count = f.count * row.registers;
-  if (f.opcode == Opcode::ldmatrix)
-    return {{.role = Role::d, .kind = OperandKind::Vector, .type = b32, .count = count}, address};
-  return {address, {.role = Role::c, .kind = OperandKind::Vector, .type = b32, .count = count}};
-}
-
-std::vector<OperandSpec> wmma_move_operands(const Form& f) {
-  std::vector<OperandSpec> out;
-  if (f.opcode == Opcode::wmma_load) {
-    const bool input = f.operand == Operand::a || f.operand == Operand::b;
-    out = {input ? input_vector(Role::d, f, f.operand) : vector(Role::d, f, f.operand), address};
-  } else {
-    out = {address, vector(Role::c, f, Operand::d)};
-  }
-  if (f.stride) out.push_back(stride);
-  return out;
-}
-
-std::vector<OperandSpec> product_operands(const Form& f) {
-  std::vector<OperandSpec> out{vector(Role::d, f, Operand::d), input_vector(Role::a, f, Operand::a),
-                               input_vector(Role::b, f, Operand::b),
-                               vector(Role::c, f, Operand::c)};
-  if (f.sparsity != Sparsity::dense) {
-    out.push_back(register_operand(Role::metadata, b32));
-    out.push_back(immediate(Role::selector, 0, selectors(f) - 1));
-  }
-  return out;
-}
-
-std::vector<OperandSpec> mma_operands(const Mma& row, const Form& f) {
-  std::vector<OperandSpec> out = product_operands(f);
-  if (f.block_scale) {
-    out.push_back(register_operand(Role::scale_a, b32));
-    out.push_back(select_pair(Role::select_a, row.scale_vec));
-    out.push_back(register_operand(Role::scale_b, b32));
-    out.push_back(select_pair(Role::select_b, row.scale_vec));
-  }
-  return out;
-}
-
-std::vector<OperandSpec> wgmma_operands(const Wgmma& row, const Form& f) {
-  std::vector<OperandSpec> out{vector(Role::d, f, Operand::d)};
-  out.push_back(f.a_in_registers ? input_vector(Role::a, f, Operand::a)
-                                 : register_operand(Role::a_descriptor, b64));
-  out.push_back(register_operand(Role::b_descriptor, b64));
-  if (f.sparsity != Sparsity::dense) {
-    out.push_back(register_operand(Role::metadata, b32));
-    out.push_back(immediate(Role::selector, 0, selectors(f) - 1));
-  }
-  out.push_back(register_operand(Role::scale_d, Type::pred));
-  if (row.floating) {
-    out.push_back(immediate(Role::imm_scale_a, -1, 1));
-    out.push_back(immediate(Role::imm_scale_b, -1, 1));
-  }
-  if (row.majors) {
-    out.push_back(immediate(Role::imm_trans_a, 0, 1));
-    if (!f.a_in_registers) out.push_back(immediate(Role::imm_trans_b, 0, 1));
-  }
-  return out;
-}
-
-Since shared_cta(Since since, const Form& f) {
-  if (f.space == StateSpace::shared_cta) since.ptx = std::max(since.ptx, cta_since);
-  return since;
 }
 
 // ---- Enumerating forms.
 
-constexpr Major both_majors[] = {Major::row, Major::col};
-constexpr Rounding all_roundings[] = {Rounding::none, Rounding::rn, Rounding::rz, Rounding::rm,
-                                      Rounding::rp};
-
-template <typename F>
-void each_type(TypeSet set, F use) {
-  for (const TypeInfo& row : type_table)
-    if (set.has(row.type)) use(row.type);
-}
-
-template <typename F>
-void each_major_pair(bool any, F use) {
-  for (const Major a : both_majors)
-    for (const Major b : both_majors)
-      if (any || (a == Major::row && b == Major::col)) use(a, b);
-}
-
-void write_moves(std::vector<Form>& out) {
-  for (const MatrixMove& row : matrix_moves)
-    each_type(row.from, [&](Type from) {
-      for (const int count : {0, 1, 2, 4})
-        for (const bool trans : {false, true})
-          for (const StateSpace space :
-               {StateSpace::none, StateSpace::shared, StateSpace::shared_cta}) {
-            Form f{.opcode = row.opcode, .shape = row.shape, .d = row.format, .a = from};
-            f.count = static_cast<std::uint8_t>(count), f.trans = trans, f.space = space;
-            if (accepts(row, f)) out.push_back(f);
-          }
-    });
-}
-
-void write_wmma_moves(std::vector<Form>& out, Opcode opcode, Operand operand) {
-  const bool input = operand == Operand::a || operand == Operand::b;
-  for (const Wmma& row : wmmas)
-    each_type(input ? row.ab : row.cd, [&](Type type) {
-      for (const Major major : both_majors)
-        for (const StateSpace space :
-             {StateSpace::none, StateSpace::global, StateSpace::shared, StateSpace::shared_cta})
-          for (const bool with_stride : {false, true}) {
-            Form f{.opcode = opcode,
-                   .operand = operand,
-                   .shape = row.shape,
-                   .a_major = major,
-                   .d = type};
-            f.space = space, f.stride = with_stride;
-            // Several products share a C fragment: only the first row that has it adds it.
-            if (accepts_load(row, f) && wmma(f) == &row) out.push_back(f);
-          }
-    });
-}
-
-void write_wmma_products(std::vector<Form>& out) {
-  for (const Wmma& row : wmmas)
-    each_major_pair(row.any_major, [&](Major a, Major b) {
-      each_type(row.ab, [&](Type ab) {
-        each_type(row.cd, [&](Type d) {
-          each_type(row.cd, [&](Type c) {
-            for (const bool saturate : {false, true})
-              for (const Rounding rounding : all_roundings) {
-                Form f{.opcode = Opcode::wmma_mma,
-                       .shape = row.shape,
-                       .a_major = a,
-                       .b_major = b,
-                       .d = d,
-                       .a = ab,
-                       .b = ab,
-                       .c = c};
-                f.bit_op = row.bit_op, f.satfinite = saturate, f.rounding = rounding;
-                if (accepts_product(row, f)) out.push_back(f);
-              }
-          });
-        });
-      });
-    });
-}
-
-// Calls use(form) for each spelling that differs in sparsity, scale_vec, satfinite and rounding.
-template <typename F>
-void each_option(const Mma& row, Form f, F use) {
-  for (const Sparsity sparsity : {Sparsity::dense, Sparsity::sp, Sparsity::sp_ordered_metadata})
-    for (const int vec : {0, 1, 2, 4})
-      for (const bool saturate : {false, true})
-        for (const Rounding rounding : all_roundings) {
-          f.sparsity = sparsity, f.scale_vec = static_cast<std::uint8_t>(vec),
-          f.satfinite = saturate, f.rounding = rounding;
-          if (accepts(row, f)) use(f);
-        }
-}
-
-void write_mmas(std::vector<Form>& out) {
-  for (const Mma& row : mmas)
-    each_major_pair(row.options & any_major, [&](Major a_major, Major b_major) {
-      each_type(row.a, [&](Type a) {
-        each_type(row.b, [&](Type b) {
-          Form f{.opcode = Opcode::mma,
-                 .shape = row.shape,
-                 .a_major = a_major,
-                 .b_major = b_major,
-                 .d = row.d,
-                 .a = a,
-                 .b = b,
-                 .c = row.c};
-          f.kind = row.kind, f.bit_op = row.bit_op, f.block_scale = row.scale_vec != 0,
-          f.scale_type = row.scale_type;
-          each_option(row, f, [&](const Form& form) { out.push_back(form); });
-        });
-      });
-    });
-}
-
-// ---- Nearest forms.
-
-int distance(const Form& x, const Form& y) {
-  int out = 0;
-  const auto differ = [&](bool different, int weight) { out += different ? weight : 0; };
-  differ(x.operand != y.operand, 4);
-  differ(x.shape.m != y.shape.m, 1);
-  differ(x.shape.n != y.shape.n, 1);
-  differ(x.shape.k != y.shape.k, 1);
-  differ(x.a_major != y.a_major, 1);
-  differ(x.b_major != y.b_major, 1);
-  differ(x.d != y.d, 2);
-  differ(x.a != y.a, 3);
-  differ(x.b != y.b, 3);
-  differ(x.c != y.c, 2);
-  differ(x.count != y.count, 1);
-  differ(x.trans != y.trans, 1);
-  differ(x.space != y.space, 1);
-  differ(x.stride != y.stride, 1);
-  differ(x.a_in_registers != y.a_in_registers, 1);
-  differ(x.satfinite != y.satfinite, 1);
-  differ(x.rounding != y.rounding, 1);
-  differ(x.bit_op != y.bit_op, 1);
-  differ(x.sparsity != y.sparsity,
-         x.sparsity == Sparsity::dense || y.sparsity == Sparsity::dense ? 4 : 1);
-  differ(x.kind != y.kind, 2);
-  differ(x.block_scale != y.block_scale, 2);
-  differ(x.scale_vec != y.scale_vec, 1);
-  differ(x.scale_type != y.scale_type, 1);
+// Every spelling of a signature, without text.
+std::vector<Spelling> spellings(const Signature& row) {
+  std::vector<Spelling> out{{.opcode = row.opcode, .shape = row.shape}};
+  const auto each = [&](const auto& choices, auto choose) {
+    std::vector<Spelling> more;
+    for (const Spelling& one : out)
+      for (const auto& choice : choices) choose(more.emplace_back(one), choice);
+    out = std::move(more);
+  };
+  const auto add_words = [](Spelling& to, const QualifierSet& words) {
+    to.words = to.words | words;
+  };
+  const auto words_of = [](QualifierSet rest, bool or_none) {
+    std::vector<QualifierSet> all;
+    if (or_none) all.emplace_back();
+    for (; !rest.empty(); rest = rest.without(rest.first())) all.emplace_back(rest.first());
+    return all;
+  };
+  for (const Majors& majors : row.majors) {
+    std::vector<Major> all;
+    for (const Major major : {Major::row, Major::col})
+      if (majors.has(major)) all.push_back(major);
+    each(all, [](Spelling& to, Major major) { to.majors.items[to.majors.size++] = major; });
+  }
+  for (const TypeSet& types : row.types) {
+    std::vector<Type> all;
+    for (const TypeInfo& type : type_table)
+      if (types.has(type.type)) all.push_back(type.type);
+    each(all, [](Spelling& to, Type type) { to.types.items[to.types.size++] = type; });
+  }
+  for (const QualifierSet& set : row.one) each(words_of(set, false), add_words);
+  for (QualifierSet rest = row.flags; !rest.empty(); rest = rest.without(rest.first()))
+    each(words_of(rest.first(), true), add_words);
+  for (const QualifierSet& set : row.any) each(words_of(set, true), add_words);
+  if (row.shape.n) return out;
+  std::vector<std::int16_t> columns;
+  for (std::int16_t n = 8; n <= 256; n = static_cast<std::int16_t>(n + 8)) columns.push_back(n);
+  each(columns, [](Spelling& to, std::int16_t n) { to.shape.n = n; });
+  std::erase_if(out, [&](const Spelling& one) { return !row.refuses(one).empty(); });
   return out;
+}
+
+void append_forms(Opcode opcode, std::vector<Form>& out) {
+  for (const Signature& row : signatures(opcode)) {
+    if (kept(row) != Kept::Today) continue;
+    for (const Spelling& spelling : spellings(row)) {
+      Form form = form_of(spelling);
+      form.a_in_registers = a_in_registers(row);
+      out.push_back(form);
+      if (takes_stride(row)) form.stride = true, out.push_back(form);
+    }
+  }
 }
 
 }  // namespace
@@ -289,103 +145,42 @@ std::span<const Wmma> wmma_rows() { return wmmas; }
 std::span<const Mma> mma_rows() { return mmas; }
 std::span<const Wgmma> wgmma_rows() { return wgmmas; }
 
-const MatrixMove* matrix_move(const Form& form) {
-  return first_row(matrix_moves, [&](const MatrixMove& row) { return accepts(row, form); });
+const MatrixMove* matrix_move(const Form& form) { return first_row(matrix_move_rows(), form); }
+const Wmma* wmma(const Form& form) { return first_row(wmma_rows(), form); }
+const Mma* mma(const Form& form) { return first_row(mma_rows(), form); }
+const Wgmma* wgmma(const Form& form) { return first_row(wgmma_rows(), form); }
+
+Instruction instruction(const Spelling& spelling, const Signature& signature, bool with_stride) {
+  Instruction out{form_of(spelling), signature.since, {}};
+  out.form.stride = with_stride;
+  out.form.a_in_registers = a_in_registers(signature);
+  for (const Since& each : requirements(signature, spelling))
+    out.since.ptx = std::max(out.since.ptx, each.ptx);
+  for (const OperandRow* each : operands(signature, spelling))
+    if (!each->optional || with_stride) out.operands.push_back(spec_of(*each, out.form));
+  return out;
 }
 
-const Wmma* wmma(const Form& form) {
-  switch (form.opcode) {
-    case Opcode::wmma_mma:
-      return first_row(wmmas, [&](const Wmma& row) { return accepts_product(row, form); });
-    case Opcode::wmma_load:
-      if (form.operand == Operand::none || form.operand == Operand::d) return nullptr;
-      return first_row(wmmas, [&](const Wmma& row) { return accepts_load(row, form); });
-    case Opcode::wmma_store:
-      if (form.operand != Operand::d) return nullptr;
-      return first_row(wmmas, [&](const Wmma& row) { return accepts_load(row, form); });
-    default: return nullptr;
-  }
-}
-
-const Mma* mma(const Form& form) {
-  if (form.opcode != Opcode::mma) return nullptr;
-  return first_row(mmas, [&](const Mma& row) { return accepts(row, form); });
-}
-
-const Wgmma* wgmma(const Form& form) {
-  if (form.opcode != Opcode::wgmma) return nullptr;
-  return first_row(wgmmas, [&](const Wgmma& row) { return accepts(row, form); });
-}
-
-std::optional<Instruction> find(const Form& form) {
-  if (!form.aligned) return std::nullopt;
-  if (const MatrixMove* row = matrix_move(form))
-    return Instruction{form, shared_cta(row->since, form), move_operands(*row, form)};
-  if (const Wmma* row = wmma(form)) {
-    if (form.opcode == Opcode::wmma_mma)
-      return Instruction{form, row->since, product_operands(form)};
-    return Instruction{form, shared_cta(row->since, form), wmma_move_operands(form)};
-  }
-  if (const Mma* row = mma(form)) {
-    Since since = row->since;
-    if (form.sparsity == Sparsity::sp) since.ptx = row->plain_sp;
-    return Instruction{form, since, mma_operands(*row, form)};
-  }
-  if (const Wgmma* row = wgmma(form)) {
-    Since since = row->since;
-    if (form.sparsity == Sparsity::sp) since.ptx = std::max(since.ptx, row->sparse);
-    return Instruction{form, since, wgmma_operands(*row, form)};
-  }
-  return std::nullopt;
-}
-
-std::optional<Instruction> find_legacy(const Form& form) {
-  Form modern = form;
-  modern.aligned = true;
-  modern.satfinite = false;
-  const Wmma* row = wmma(modern);
-  if (!row || row->unaligned == Version{} || (form.aligned && !form.satfinite)) return std::nullopt;
-  if (form.satfinite && form.opcode != Opcode::wmma_mma) return std::nullopt;
-  auto found = find(modern);
-  found->form = form;
-  if (form.aligned) found->since.last = {6, 4};
-  else found->since.ptx = row->unaligned, found->since.last = {6, 2};
-  // .shared::cta came much later.
-  if (!found->since.has(found->since.ptx) || form.space == StateSpace::shared_cta)
-    return std::nullopt;
-  return found;
+std::optional<Instruction> find(const Form& form) { return find(form, Kept::Today); }
+std::optional<Instruction> find_legacy(const Form& form) { return find(form, Kept::Legacy); }
+std::optional<Instruction> find_undocumented(const Form& form) {
+  return find(form, Kept::Undocumented);
 }
 
 std::vector<Form> forms() {
   std::vector<Form> out;
-  write_moves(out);
-  for (const Operand operand : {Operand::a, Operand::b, Operand::c})
-    write_wmma_moves(out, Opcode::wmma_load, operand);
-  write_wmma_moves(out, Opcode::wmma_store, Operand::d);
-  write_wmma_products(out);
-  write_mmas(out);
+  for (const Opcode opcode : {Opcode::ldmatrix, Opcode::stmatrix, Opcode::movmatrix,
+                              Opcode::wmma_load, Opcode::wmma_store, Opcode::wmma_mma, Opcode::mma})
+    append_forms(opcode, out);
+  std::ranges::stable_sort(out, [](const Form& x, const Form& y) {
+    return std::pair(x.opcode, x.operand) < std::pair(y.opcode, y.operand);
+  });
   return out;
 }
 
 std::vector<Form> wgmma_forms() {
   std::vector<Form> out;
-  for (const Wgmma& row : wgmmas)
-    each_type(row.a, [&](Type a) {
-      each_type(row.b, [&](Type b) {
-        for (const Sparsity sparsity : {Sparsity::dense, Sparsity::sp})
-          for (const bool saturate : {false, true})
-            for (const bool in_registers : {false, true})
-              for (int n = 8; n <= 256; n += 8) {
-                Form f{.opcode = Opcode::wgmma, .d = row.d, .a = a, .b = b, .c = row.d};
-                f.shape = {
-                    64, static_cast<std::int16_t>(n),
-                    static_cast<std::int16_t>(sparsity == Sparsity::dense ? row.k : 2 * row.k)};
-                f.sparsity = sparsity, f.satfinite = saturate, f.bit_op = row.bit_op,
-                f.a_in_registers = in_registers;
-                if (accepts(row, f)) out.push_back(f);
-              }
-      });
-    });
+  append_forms(Opcode::wgmma, out);
   return out;
 }
 
@@ -411,27 +206,11 @@ std::string operands_text(const Instruction& instruction) {
 }
 
 std::optional<Form> nearest(const Form& form, const Target& target) {
-  struct Candidate {
-    Form form;
-    Since since;
-  };
-  const auto listed = [](const std::vector<Form>& forms) {
-    std::vector<Candidate> out;
-    out.reserve(forms.size());
-    for (const Form& each : forms) out.push_back({each, find(each)->since});
-    return out;
-  };
-  static const std::vector<Candidate> warp = listed(forms()), warpgroup = listed(wgmma_forms());
-  std::optional<Form> best;
-  int best_distance = 12;  // forms further away do not help
-  for (const Candidate& candidate : form.opcode == Opcode::wgmma ? warpgroup : warp) {
-    if (candidate.form.opcode != form.opcode || !candidate.since.has(target)) continue;
-    const int away = distance(form, candidate.form);
-    if (away >= best_distance) continue;
-    best = candidate.form;
-    best_distance = away;
-  }
-  return best;
+  const std::string text = spell(form), near = nearest_spelling(read_spelling(text), target);
+  if (near.empty()) return std::nullopt;
+  Form out = form_of(read_spelling(near));
+  out.stride = form.stride, out.a_in_registers = form.a_in_registers;
+  return out;
 }
 
 Arch oldest(const Since& since) {

@@ -9,6 +9,10 @@ namespace tartan::TARTAN_ABI::isa {
 
 bool types_match(const Signature& signature, const Spelling& spelling);
 
+/// Shapes and layouts: of matrix instructions; others have none.
+bool shape_matches(const Signature& signature, const Spelling& spelling);
+bool majors_match(const Signature& signature, const Spelling& spelling);
+
 /// The word that must directly follow the opcode, but does not; empty if all do.
 std::string_view misplaced(const Spelling& spelling);
 

@@ -9,36 +9,13 @@
 
 #include "compiler/isa/hints.h"
 #include "compiler/isa/matching.h"
+#include "compiler/isa/nearest_spelling.h"
 #include "compiler/support/nearest.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/spelling.h"
 
 namespace tartan::TARTAN_ABI::isa {
 namespace {
-
-using Words = std::vector<std::string>;
-
-// "mbarrier.init.shared" -> "mbarrier", ".init", ".shared"
-Words split(std::string_view text) {
-  Words out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('.', 1), text.size());
-    out.emplace_back(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  return out;
-}
-
-std::string joined(const Words& words) {
-  std::string out;
-  for (const std::string& each : words) out += each;
-  return out;
-}
-
-bool is_legal(std::string_view text) {
-  const Spelling read = read_spelling(text);
-  return !read.signatures.empty() && read.unknown.empty();
-}
 
 // ---- Opcodes.
 
@@ -139,11 +116,6 @@ TypeSet known_types(Opcode opcode) {
   return out;
 }
 
-// Four bytes in a register, which few mean.
-bool holds_bytes(const TypeInfo& type) {
-  return type.type == Type::u8x4 || type.type == Type::s8x4;
-}
-
 // What a word such as .u128 is meant as: types of its kind, of the most similar sizes.
 Words types_of_kind(std::string_view word, const TypeSet& types) {
   int size = 0;
@@ -162,20 +134,7 @@ Words types_of_kind(std::string_view word, const TypeSet& types) {
   return out;
 }
 
-// The words that the form of a matrix instruction may have, but for its shape.
-Words form_words(Opcode opcode) {
-  Words out;
-  const auto take = [&](std::string_view word) {
-    const std::string text = fmt::format("{}.{}", name(opcode), word);
-    if (parse_form(text).unknown.empty()) out.push_back(fmt::format(".{}", word));
-  };
-  for (const std::string_view each : qualifier_words) take(each);
-  for (const TypeInfo& each : type_table)
-    if (each.type != Type::none) take(each.name);
-  return out;
-}
-
-std::string unknown_word(const Spelling& spelling) {
+std::string unknown_word(const Spelling& spelling, const Target& target) {
   const std::string_view opcode = name(spelling.opcode);
   const std::string written = fmt::format(".{}", spelling.unknown);
   Words dotted;
@@ -193,29 +152,18 @@ std::string unknown_word(const Spelling& spelling) {
       longer && (words.empty() || longer->steps <= *steps_to(written, words.front()));
   const Words near =
       words.empty() ? types_of_kind(written, types) : Words(words.begin(), words.end());
-  return fmt::format("{} does not accept {}{}", opcode, written,
-                     other ? fmt::format("; the nearest is {}", longer->name) : nearest_text(near));
+  std::string hint = other ? fmt::format("; the nearest is {}", longer->name) : nearest_text(near);
+  if (hint.empty()) hint = nearest_hint(spelling, target);
+  return fmt::format("{} does not accept {}{}", opcode, written, hint);
 }
 
 // ---- Types.
 
 bool is_type(std::string_view word) { return parse_type(word.substr(1)).has_value(); }
 
-// "u" of u32 and u16x2, "bf" of bf16
-std::string_view kind(const TypeInfo& type) {
-  return type.name.substr(0, type.name.find_first_of("0123456789"));
-}
-
-// Whether a reader may have meant `type`: it has the kind of the one that he wrote, or its size and
-// no kind.
-bool alike(const TypeInfo& written, const TypeInfo& type) {
-  if (holds_bytes(written) != holds_bytes(type)) return false;
-  return kind(type) == kind(written) || (kind(type) == "b" && type.bits == written.bits);
-}
-
 // The types that make the spelling legal in place of one of those written, the most similar sizes
 // first.
-Words types_in_place(const Spelling& spelling) {
+Words types_in_place(const Spelling& spelling, const Target& target) {
   const Words words = split(spelling.text);
   struct Candidate {
     std::string word;
@@ -229,7 +177,8 @@ Words types_in_place(const Spelling& spelling) {
       if (each.type == Type::none || each.type == written.type || !alike(written, each)) continue;
       Words other = words;
       other[i] = fmt::format(".{}", each.name);
-      if (is_legal(joined(other))) found.push_back({other[i], std::abs(each.bits - written.bits)});
+      if (is_legal(joined(other), target))
+        found.push_back({other[i], std::abs(each.bits - written.bits)});
     }
   }
   std::ranges::stable_sort(found, {}, &Candidate::away);
@@ -239,36 +188,12 @@ Words types_in_place(const Spelling& spelling) {
   return out;
 }
 
-// The most common of the types that a row takes.
-Type common(const TypeSet& types) {
-  for (const Type each : {Type::u32, Type::b32, Type::f32, Type::b64, Type::f16})
-    if (types.has(each)) return each;
-  for (const TypeInfo& each : type_table)
-    if (each.type != Type::none && types.has(each.type)) return each.type;
-  return Type::none;
-}
-
-// The type itself if the set has it, else one of its kind.
-Type closest(Type written, const TypeSet& types) {
-  if (written == Type::none) return common(types);
-  if (types.has(written)) return written;
-  const TypeInfo& from = info(written);
-  const TypeInfo* out = nullptr;
-  for (const TypeInfo& each : type_table)
-    if (each.type != Type::none && types.has(each.type) && alike(from, each) &&
-        (!out || std::abs(each.bits - from.bits) < std::abs(out->bits - from.bits)))
-      out = &each;
-  return out ? out->type : common(types);
-}
-
-bool has_alike(Type written, const TypeSet& types) {
-  return std::ranges::any_of(type_table, [&](const TypeInfo& each) {
-    return each.type != Type::none && written != Type::none && types.has(each.type) &&
-           alike(info(written), each);
-  });
-}
-
 // ---- What a row rejects.
+
+// The words that no form of the instruction has.
+QualifierSet foreign_words(const Spelling& spelling) {
+  return spelling.words.without(known_words(spelling.opcode));
+}
 
 // The words, as a sentence; empty if it accepts all.
 std::string words_refused(const Signature& signature, const Spelling& spelling) {
@@ -292,95 +217,12 @@ std::string words_refused(const Signature& signature, const Spelling& spelling) 
   return {};
 }
 
-// The number of things that it rejects; types that do not fit weigh more.
-int objections(const Signature& signature, const Spelling& spelling) {
-  int out = spelling.words.without(words(signature)).count() * 2;
-  for (const QualifierSet& set : signature.one) out += (set & spelling.words).count() != 1;
-  for (const QualifierSet& set : signature.any) out += (set & spelling.words).count() > 1;
-  if (types_match(signature, spelling)) return out;
-  out += 3;
-  for (std::size_t i = 0; i < signature.types.size; ++i)
-    if (!signature.types[i].has(spelling.type(i)))
-      out += has_alike(spelling.type(i), signature.types[i]) ? 1 : 3;
-  return out;
-}
-
-// ---- The nearest legal spelling.
-
-// The spelling with the words that `row` accepts, and the first of those that it lacks.
-std::string repaired(const Spelling& spelling, const Signature& row) {
-  const QualifierSet known = words(row);
-  QualifierSet kept;
-  Words qualifiers, types;
-  for (const std::string& word : split(spelling.text.substr(name(spelling.opcode).size()))) {
-    const auto qualifier = find_qualifier(std::string_view(word).substr(1));
-    if (qualifier && known.has(*qualifier) && !kept.has(*qualifier)) {
-      const auto excludes = [&](const QualifierSet& set) {
-        return set.has(*qualifier) && !(set & kept).empty();
-      };
-      if (std::ranges::any_of(row.one, excludes) || std::ranges::any_of(row.any, excludes))
-        continue;
-      kept.add(*qualifier);
-      qualifiers.push_back(word);
-    }
-  }
-  for (const QualifierSet& set : row.one) {
-    if (!(set & kept).empty()) continue;
-    // A word without a choice, such as .sync, precedes others.
-    qualifiers.insert(set.count() == 1 ? qualifiers.begin() : qualifiers.end(),
-                      fmt::format(".{}", set.first().word()));
-  }
-  for (std::size_t i = 0; i < row.types.size; ++i) {
-    const Type written = spelling.type(i);
-    types.push_back(fmt::format(".{}", name(closest(written, row.types[i]))));
-  }
-  std::ranges::stable_partition(qualifiers, [&](const std::string& word) {
-    const auto qualifier = find_qualifier(std::string_view(word).substr(1));
-    return qualifier && spelling.row().leading.has(*qualifier);
-  });
-  return std::string(name(spelling.opcode)) + joined(qualifiers) + joined(types);
-}
-
-// The words that a row takes in place of one, those listed beside it first: .v4 for .v8.
-std::vector<std::string_view> others(Qualifier word, const Signature& row) {
-  std::vector<Qualifier> found;
-  for (const auto* sets : {&row.one, &row.any})
-    for (const QualifierSet& set : *sets)
-      if (set.has(word))
-        for (QualifierSet rest = set.without(word); !rest.empty();
-             rest = rest.without(rest.first()))
-          found.push_back(rest.first());
-  std::ranges::stable_sort(
-      found, {}, [&](Qualifier each) { return std::abs(int{each.index} - int{word.index}); });
-  std::vector<std::string_view> out;
-  for (const Qualifier each : found) out.push_back(each.word());
-  return out;
-}
-
-// A legal spelling that differs from the written one in a single word: another of the row's words,
-// or none.
-std::string one_word_changed(const Spelling& spelling, const Signature& row) {
-  const Words written = split(spelling.text);
-  const auto first = split(name(spelling.opcode)).size();
-  const auto replaced = [&](std::size_t i, std::string_view by) {
-    Words other = written;
-    other[i] = by.empty() ? std::string() : fmt::format(".{}", by);
-    return joined(other);
-  };
-  for (std::size_t i = written.size(); i-- > first;) {
-    const auto qualifier = find_qualifier(std::string_view(written[i]).substr(1));
-    if (!qualifier) continue;
-    for (const std::string_view word : others(*qualifier, row))
-      if (std::string text = replaced(i, word); is_legal(text)) return text;
-    if (std::string text = replaced(i, {}); is_legal(text)) return text;
-  }
-  return {};
-}
-
-std::string form_hint(const Spelling& spelling, const Signature& row) {
-  std::string text = repaired(spelling, row);
-  if (text == spelling.text || !is_legal(text)) text = one_word_changed(spelling, row);
-  return text.empty() ? text : fmt::format("; the nearest is {}", text);
+// ".row.col", "two layouts, each .row or .col"
+std::string majors_text(const Signature& row) {
+  std::string out;
+  for (const Majors& each : row.majors)
+    out += each.row && each.col ? ".row|.col" : each.row ? ".row" : ".col";
+  return row.majors.size ? out : "no layout";
 }
 
 bool some_takes_words(const Spelling& spelling) {
@@ -390,8 +232,8 @@ bool some_takes_words(const Spelling& spelling) {
 }
 
 // "max.NaN has no form with .f64; the nearest are .f32 and .f16": empty if other types do not help.
-std::string wrong_types(const Spelling& spelling) {
-  const Words near = types_in_place(spelling);
+std::string wrong_types(const Spelling& spelling, const Target& target) {
+  const Words near = types_in_place(spelling, target);
   if (near.empty()) return {};
   Words qualifiers, types;
   for (const std::string& word : split(spelling.text.substr(name(spelling.opcode).size())))
@@ -400,36 +242,7 @@ std::string wrong_types(const Spelling& spelling) {
                      joined(types), nearest_text(near));
 }
 
-// The row with the fewest objections; null if the opcode has no rows.
-const Signature* nearest_row(const Spelling& spelling) {
-  const Signature* out = nullptr;
-  int least = std::numeric_limits<int>::max();
-  for (const Signature& each : signatures(spelling.opcode))
-    if (const int wrong = objections(each, spelling); wrong < least) least = wrong, out = &each;
-  return out;
-}
-
 }  // namespace
-
-std::string word_hint(Opcode opcode, std::string_view word) {
-  const Words dotted = form_words(opcode);
-  const std::vector<std::string_view> known(dotted.begin(), dotted.end());
-  const std::string written = fmt::format(".{}", word);
-  // A word that is legal elsewhere is not misspelled.
-  return std::ranges::find(known, written) == known.end() ? nearest_hint(written, known) : "";
-}
-
-std::string longer_hint(const Spelling& spelling, const Target& target) {
-  for (const Signature& row : signatures(spelling.opcode)) {
-    if (!spelling.words.without(words(row)).empty() || !types_match(row, spelling)) continue;
-    const std::string text = repaired(spelling, row);
-    const Spelling longer = read_spelling(text);
-    if (text == spelling.text || !matches(row, longer) || missing(row, longer, target)) continue;
-    const bool masked = spelling.row().convergence == Convergence::Mask;
-    return fmt::format("; write {}{}", text, masked ? " with a member mask" : "");
-  }
-  return {};
-}
 
 std::string_view nearest_opcode(std::string_view text) {
   const auto near = nearest_name(text);
@@ -438,37 +251,47 @@ std::string_view nearest_opcode(std::string_view text) {
 
 const Rule& mismatch_rule(const Spelling& spelling) {
   if (spelling.opcode == Opcode::none) return "unknown-instruction"_rule;
-  const bool word = !spelling.unknown.empty() || !spelling.repeated.empty();
+  const bool word =
+      !spelling.unknown.empty() || !spelling.repeated.empty() || !foreign_words(spelling).empty();
   return word ? "unknown-qualifier"_rule : "unknown-form"_rule;
 }
 
-std::string mismatch(const Spelling& spelling) {
+std::string mismatch(const Spelling& spelling, const Target& target) {
   if (spelling.opcode == Opcode::none) return unknown_instruction(spelling.text);
-  if (!spelling.unknown.empty()) return unknown_word(spelling);
+  if (!spelling.unknown.empty()) return unknown_word(spelling, target);
   if (!spelling.signatures.empty()) return {};
+  const std::string hint = nearest_hint(spelling, target);
   if (!spelling.repeated.empty())
-    return fmt::format("qualifier .{} is repeated", spelling.repeated);
-  const Signature* row = nearest_row(spelling);
+    return fmt::format("qualifier .{} is repeated{}", spelling.repeated, hint);
+  if (const QualifierSet foreign = foreign_words(spelling); !foreign.empty())
+    return fmt::format("{} does not accept .{}{}", name(spelling.opcode), foreign.first().word(),
+                       hint);
+  const Signature* row = nearest_row(spelling, {});
   if (!row) return fmt::format("unknown form {}", spelling.text);
   const std::string_view opcode = name(spelling.opcode);
   // Other types help where a row refuses words, but not where it lacks some.
   const bool refused = !spelling.words.without(words(*row)).empty();
   if (spelling.types.size && (refused || !types_match(*row, spelling)) &&
       some_takes_words(spelling))
-    if (std::string why = wrong_types(spelling); !why.empty()) return why;
+    if (std::string why = wrong_types(spelling, target); !why.empty()) return why;
   if (std::string why = words_refused(*row, spelling); !why.empty())
-    return fmt::format("{} {}{}", opcode, why, form_hint(spelling, *row));
-  if (!types_match(*row, spelling)) {
-    std::string types;
-    for (const Type each : spelling.types) types += fmt::format(".{}", name(each));
+    return fmt::format("{} {}{}", opcode, why, hint);
+  std::string types;
+  for (const Type each : spelling.types) types += fmt::format(".{}", name(each));
+  if (!shape_matches(*row, spelling))
     return fmt::format("{} {}{}", opcode,
-                       types.empty() ? "requires a type" : "has no form with " + types,
-                       form_hint(spelling, *row));
-  }
+                       spelling.shape == Shape{}
+                           ? "requires a shape"
+                           : fmt::format("has no shape .{} with {}", spelling.shape.text(), types),
+                       hint);
+  if (!majors_match(*row, spelling))
+    return fmt::format("{} requires {}{}", opcode, majors_text(*row), hint);
+  if (!types_match(*row, spelling))
+    return fmt::format("{} {}{}", opcode,
+                       types.empty() ? "requires a type" : "has no form with " + types, hint);
   if (row->refuses && !row->refuses(spelling).empty())
-    return fmt::format("{} {}{}", opcode, row->refuses(spelling), form_hint(spelling, *row));
-  return fmt::format("{} has .{} in the wrong place{}", opcode, misplaced(spelling),
-                     form_hint(spelling, *row));
+    return fmt::format("{} {}{}", opcode, row->refuses(spelling), hint);
+  return fmt::format("{} has .{} in the wrong place{}", opcode, misplaced(spelling), hint);
 }
 
 }  // namespace tartan::TARTAN_ABI::isa

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "compiler/isa/fragment_operand.h"
 #include "compiler/isa/hints.h"
 #include "compiler/isa/signatures/families.h"
 
@@ -64,11 +65,13 @@ bool are_digits(std::string_view text, std::size_t least, std::size_t most, int 
 // The syntax of an operand: "[addr]", "{4 x d}", "{-}a{.asel}".
 std::string syntax(const OperandRow& row, const std::string& called) {
   std::string out = called;
+  if (row.threads) return out;  // its name has the braces
   if (row.accepts & an_address && !(row.accepts & a_register))
     out = fmt::format("[{}{}{}{}]", called, row.remote ? ", .." : "",
                       row.sampled ? "{, sampler}" : "", row.coordinates == texels ? ", c" : "");
-  if (row.accepts & a_vector && row.elements > 0)
-    out = fmt::format("{{{} x {}}}", row.elements, called);
+  const bool with_braces =
+      row.accepts & a_vector && !(row.accepts & a_register && row.elements == 1);
+  if (with_braces && row.elements > 0) out = fmt::format("{{{} x {}}}", row.elements, called);
   if (row.accepts & a_pair && row.accepts & a_vector) out += "{|p}";
   if (row.selector != Selector::None)
     out += fmt::format(fmt::runtime(row.selects ? ".{}sel" : "{{.{}sel}}"), called);
@@ -99,7 +102,7 @@ std::span<const Signature> signatures(Opcode opcode) {
 }
 
 bool uses_async_proxy(Opcode opcode) {
-  // The only matrix instruction that does; signatures have none.
+  // The only matrix instruction that does; their signatures have no effects on memory.
   return opcode == Opcode::wgmma || table()[static_cast<std::size_t>(opcode)].async_proxy;
 }
 
@@ -107,6 +110,7 @@ QualifierSet words(const Signature& signature) {
   QualifierSet out = signature.flags;
   for (const QualifierSet& each : signature.one) out = out | each;
   for (const QualifierSet& each : signature.any) out = out | each;
+  if (signature.majors.size) out = out | QualifierSet("row col");
   return out;
 }
 
@@ -152,7 +156,11 @@ std::string form_text(const Spelling& spelling, const Signature& signature) {
   for (std::size_t i = 0; i < signature.operands.size; ++i) {
     const OperandRow& operand = signature.operands[i];
     if (!operand.with.empty() && (operand.with & spelling.words).empty()) continue;
-    const std::string each = syntax(operand, operand_name(signature, i));
+    OperandRow stated = operand;
+    if (operand.fragment != Operand::none)
+      stated.elements =
+          static_cast<std::int16_t>(fragment_operand(operand, form_of(spelling)).registers);
+    const std::string each = syntax(stated, operand_name(signature, i));
     out += operand.optional ? fmt::format("{{{}{}}}", between, each)
                             : fmt::format("{}{}", between, each);
     between = ", ";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
 #include <optional>
 #include <unordered_map>
 
@@ -32,15 +33,54 @@ const std::unordered_map<std::string_view, Word>& dictionary() {
   return all;
 }
 
+// "m16n8k16" or "m8n8".
+std::optional<Shape> parse_shape(std::string_view text) {
+  Shape shape;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto number = [&](char letter, std::int16_t& into) {
+    if (at == end || *at != letter || at + 1 == end || at[1] < '1' || at[1] > '9') return false;
+    const auto [next, error] = std::from_chars(at + 1, end, into);
+    at = next;
+    return error == std::errc();
+  };
+  if (!number('m', shape.m) || !number('n', shape.n)) return std::nullopt;
+  if (at != end && !number('k', shape.k)) return std::nullopt;
+  if (at != end) return std::nullopt;
+  return shape;
+}
+
+void repeat(Spelling& spelling, std::string_view word) {
+  if (spelling.repeated.empty()) spelling.repeated = word;
+  ++spelling.repetitions;
+}
+
+// Takes a shape or a layout, which matrix instructions alone have. The assembler also accepts their
+// .sync several times.
+bool take_of_matrix(Spelling& spelling, std::string_view word) {
+  if (const auto shape = parse_shape(word)) {
+    if (spelling.shape != Shape{}) repeat(spelling, word);
+    spelling.shape = *shape;
+    return true;
+  }
+  if (word == "row" || word == "col") {
+    const bool row = word == "row";
+    spelling.words.add(row ? "row"_q : "col"_q);
+    auto& majors = spelling.majors;
+    if (majors.size == 2) repeat(spelling, word);
+    else majors.items[majors.size++] = row ? Major::row : Major::col;
+    return true;
+  }
+  return word == "sync" && spelling.has("sync"_q);
+}
+
 void take(Spelling& spelling, std::string_view word) {
+  if (is_matrix(spelling.opcode) && take_of_matrix(spelling, word)) return;
   const auto found = dictionary().find(word);
   if (found == dictionary().end()) {
     if (spelling.unknown.empty()) spelling.unknown = word.empty() ? spelling.text : word;
   } else if (found->second.qualifier) {
-    if (spelling.words.has(*found->second.qualifier)) {
-      if (spelling.repeated.empty()) spelling.repeated = word;
-      ++spelling.repetitions;
-    }
+    if (spelling.words.has(*found->second.qualifier)) repeat(spelling, word);
     spelling.words.add(*found->second.qualifier);
   } else if (spelling.types.size < spelling.types.items.size()) {
     spelling.types.items[spelling.types.size++] = found->second.type;
@@ -51,7 +91,8 @@ void take(Spelling& spelling, std::string_view word) {
 
 bool repetition_matches(const Signature& signature, const Spelling& spelling) {
   if (spelling.repeated.empty()) return true;
-  return spelling.repetitions == 1 && signature.twice.has(*find_qualifier(spelling.repeated));
+  const auto word = find_qualifier(spelling.repeated);
+  return spelling.repetitions == 1 && word && signature.twice.has(*word);
 }
 
 // Words that name a state space; for an access the first one counts.
@@ -91,6 +132,18 @@ bool types_match(const Signature& signature, const Spelling& spelling) {
   return true;
 }
 
+bool shape_matches(const Signature& signature, const Spelling& spelling) {
+  const Shape &has = signature.shape, &written = spelling.shape;
+  return has.m == written.m && has.k == written.k && (has.n == written.n || has.n == 0);
+}
+
+bool majors_match(const Signature& signature, const Spelling& spelling) {
+  if (spelling.majors.size != signature.majors.size) return false;
+  for (std::size_t i = 0; i < signature.majors.size; ++i)
+    if (!signature.majors[i].has(spelling.majors[i])) return false;
+  return true;
+}
+
 std::string_view misplaced(const Spelling& spelling) {
   const QualifierSet leading = spelling.words & spelling.row().leading;
   if (leading.empty()) return {};
@@ -99,8 +152,8 @@ std::string_view misplaced(const Spelling& spelling) {
 }
 
 bool matches(const Signature& signature, const Spelling& spelling) {
-  if (!repetition_matches(signature, spelling)) return false;
-  if (!types_match(signature, spelling)) return false;
+  if (!shape_matches(signature, spelling) || !types_match(signature, spelling)) return false;
+  if (!repetition_matches(signature, spelling) || !majors_match(signature, spelling)) return false;
   if (!misplaced(spelling).empty()) return false;
   const QualifierSet extra = spelling.words.without(words(signature));
   if (!extra.empty()) return false;
@@ -124,10 +177,12 @@ Spelling read_spelling(std::string_view text) {
     take(out, word);
     rest.remove_prefix(word.size());
   }
-  if (is_matrix(out.opcode)) out.unknown = out.repeated = {};  // parse_form() judges those
   if (!out.unknown.empty()) return out;
   for (const Signature& each : signatures(out.opcode))
     if (matches(each, out)) out.signatures.push_back(&each);
+  const auto undocumented = [](const Signature* each) { return each->undocumented; };
+  if (!std::ranges::all_of(out.signatures, undocumented))
+    std::erase_if(out.signatures, undocumented);
   return out;
 }
 

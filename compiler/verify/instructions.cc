@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks every instruction against the table: opcode, qualifiers, types, target and version, and
-// the number, kinds, types and ranges of its operands. matrix.cc checks matrix instructions; only
-// their names are checked here.
+// the number, kinds, types and ranges of its operands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,16 +42,17 @@ class InstructionChecker {
   bool accepts(const ptx::Instruction& instruction) {
     const Spelling& spelling = context_.module.spelling(instruction);
     const bool declared = names_.resolve(instruction, spelling.opcode);
-    if (isa::is_matrix(spelling.opcode)) return declared;
     if (spelling.signatures.empty()) return unknown_form(instruction, spelling), false;
     if (!declared) return false;
     const Signature* row = choose(instruction, spelling);
-    if (!row) return wrong_operands(instruction, spelling), false;
-    const Since* since = operands_.missing(instruction, spelling, *row, context_.target);
-    if (since)
-      unsupported(instruction.opcode, spelling.text, *since,
-                  removed(*since) ? isa::longer_hint(spelling, context_.target) : "");
-    else if (stays_on_older_targets(row->since)) deprecated(instruction, spelling, row->since);
+    const Since* since = row ? operands_.missing(instruction, spelling, *row, context_.target)
+                             : missing_everywhere(spelling);
+    if (since) unsupported(instruction.opcode, spelling.text, *since, other_hint(spelling, *since));
+    else if (spelling.signatures[0]->undocumented) undocumented(instruction, spelling);
+    if (!row && (!since || context_.target.arch.sm == 0)) wrong_operands(instruction, spelling);
+    if (!row) return false;
+    if (!since && stays_on_older_targets(row->since) && !isa::is_matrix(spelling.opcode))
+      deprecated(instruction, spelling, row->since);
     for (const ptx::Operand& operand : context_.module.operands_of(instruction))
       check_special(operand);
     return !since;
@@ -62,6 +62,20 @@ class InstructionChecker {
     const Target& target = context_.target;
     return (since.last_sm != 0 && target.arch.sm > since.last_sm) ||
            (since.last != newest_version && target.ptx > since.last);
+  }
+
+  // What to write for a target that lacks the instruction.
+  std::string other_hint(const Spelling& spelling, const Since& since) const {
+    std::string out = removed(since) ? isa::longer_hint(spelling, context_.target) : "";
+    if (out.empty() && isa::is_matrix(spelling.opcode))
+      out = isa::nearest_hint(spelling, context_.target);
+    return out;
+  }
+
+  void undocumented(const ptx::Instruction& instruction, const Spelling& spelling) {
+    context_.report("undocumented-form"_rule, instruction.opcode,
+                    fmt::format("{} is undocumented, although the assembler accepts it{}",
+                                spelling.text, isa::nearest_hint(spelling, context_.target)));
   }
 
   // Checks that the target has a special register.
@@ -97,7 +111,10 @@ class InstructionChecker {
   // Searched for once: a generated text may have the same mistake in each line.
   const std::string& mismatch(const Spelling& spelling) {
     const auto [at, fresh] = mismatches_.try_emplace(&spelling);
-    if (fresh) at->second = isa::mismatch(spelling);
+    if (fresh) {
+      const Target& target = context_.target;
+      at->second = isa::mismatch(spelling, target.arch.sm ? target : Target{});
+    }
     return at->second;
   }
 
@@ -105,14 +122,20 @@ class InstructionChecker {
     context_.report(isa::mismatch_rule(spelling), instruction.opcode, mismatch(spelling));
   }
 
-  // Reports the mismatch with the signature that accepts the most operands. The form is shown where
-  // it is the trouble.
+  // Whether `x` accepts more operands than `y`. An operand of another kind makes it another form,
+  // though as many operands are written.
+  static bool is_nearer(const OperandMismatch& x, const OperandMismatch& y) {
+    return x.strange != y.strange ? x.strange < y.strange : x.matched > y.matched;
+  }
+
+  // Reports the mismatches with the signature that accepts the most operands. The form is shown
+  // where it is the trouble.
   void wrong_operands(const ptx::Instruction& instruction, const Spelling& spelling) {
     const Signature* nearest = spelling.signatures[0];
     OperandMismatch worst = operands_.mismatch(instruction, spelling, *nearest);
     for (const Signature* each : std::span(spelling.signatures).subspan(1)) {
       OperandMismatch found = operands_.mismatch(instruction, spelling, *each);
-      if (found.matched > worst.matched) worst = std::move(found), nearest = each;
+      if (is_nearer(found, worst)) worst = std::move(found), nearest = each;
     }
     std::string hint;
     if (worst.rule == &"operand-count"_rule) {
@@ -120,8 +143,25 @@ class InstructionChecker {
       if (hint.empty()) hint = "the form is " + isa::form_text(spelling, *nearest);
       hint.insert(0, "; ");
     }
-    context_.report(*worst.rule, worst.at.empty() ? instruction.opcode : worst.at,
-                    fmt::format("{}: {}{}", spelling.text, worst.message, hint));
+    while (worst.rule) {
+      context_.report(*worst.rule, worst.at.empty() ? instruction.opcode : worst.at,
+                      fmt::format("{}: {}{}", spelling.text, worst.message, hint));
+      const auto next = static_cast<std::size_t>(worst.matched + 1);
+      worst = worst.matched < 0 ? OperandMismatch()
+                                : operands_.mismatch(instruction, spelling, *nearest, next);
+    }
+  }
+
+  // What the target lacks for every signature; null if it has one.
+  const Since* missing_everywhere(const Spelling& spelling) const {
+    const Since *out = nullptr, *newer = nullptr;
+    for (const Signature* each : spelling.signatures) {
+      const Since* since = isa::missing(*each, spelling, context_.target);
+      if (!since) return nullptr;
+      if (!newer && since->has(context_.target.arch)) newer = since;
+      if (!out) out = since;
+    }
+    return newer ? newer : out;
   }
 
   void unsupported(std::string_view at, std::string_view what, const Since& since,

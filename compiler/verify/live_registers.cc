@@ -109,7 +109,6 @@ class Liveness {
   static bool writes_first(Opcode opcode, const ptx::Operand& first) {
     if (first.kind == ptx::OperandKind::Address) return false;
     if (opcode == Opcode::call) return first.kind == ptx::OperandKind::List;
-    if (isa::is_matrix(opcode)) return true;
     const auto rows = isa::signatures(opcode);
     return !rows.empty() && rows[0].operands.size > 0 && rows[0].operands[0].written;
   }

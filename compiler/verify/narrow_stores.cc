@@ -81,8 +81,7 @@ class NarrowStores {
     const auto operands = module_.operands_of(by);
     const auto rows = isa::signatures(module_.spelling(by).opcode);
     const bool writes_first =
-        isa::is_matrix(module_.spelling(by).opcode) ||
-        (!rows.empty() && rows[0].operands.size > 0 && rows[0].operands[0].written);
+        !rows.empty() && rows[0].operands.size > 0 && rows[0].operands[0].written;
     if (operands.empty() || !writes_first || operands[0].kind == ptx::OperandKind::Address)
       return false;
     return operands[0].text == name ||

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/isa/fragment_operand.h"
 #include "compiler/isa/sparse_counts.h"
 #include "compiler/isa/special_registers.h"
 #include "tartan/isa/tensor_memory.h"
@@ -114,6 +115,10 @@ const Since* OperandMatcher::missing(const ptx::Instruction& instruction, const 
 
 OperandMatcher::Wanted OperandMatcher::wanted(const OperandRow& row,
                                               const Spelling& spelling) const {
+  if (row.fragment != Operand::none) {
+    const isa::FragmentOperand fragment = isa::fragment_operand(row, isa::form_of(spelling));
+    return {row, spelling, fragment.type, fragment.registers, false, fragment.types};
+  }
   Type type = row.type.written < 0 ? row.type.fixed
                                    : spelling.type(static_cast<std::size_t>(row.type.written));
   if (row.type.scale > 0) type = doubled(type);
@@ -127,9 +132,22 @@ bool OperandMatcher::match(const ptx::Instruction& instruction, const Spelling& 
   if (instruction.count < required(rows) || instruction.count > rows.size) return false;
   const auto operands = module_.operands_of(instruction);
   for (std::size_t i = 0; i < operands.size(); ++i)
-    if (!fits(operands[i], wanted(*rows[i], spelling)) || exceeds_next(operands, i, *rows[i]))
-      return false;
+    if (!fits_among(operands, i, wanted(*rows[i], spelling))) return false;
   return true;
+}
+
+bool OperandMatcher::fits_among(std::span<const ptx::Operand> operands, std::size_t i,
+                                const Wanted& wanted) const {
+  return fits(operands[i], wanted) && !exceeds_next(operands, i, wanted.row) &&
+         !is_read_whole(operands, i, wanted.row);
+}
+
+// The assembler dies of a fragment without braces that is a result and a source.
+bool OperandMatcher::is_read_whole(std::span<const ptx::Operand> operands, std::size_t i,
+                                   const OperandRow& row) {
+  return row.fragment != Operand::none && row.written &&
+         operands[i].kind == ptx::OperandKind::Name &&
+         std::ranges::count(operands, operands[i].text, &ptx::Operand::text) > 1;
 }
 
 bool OperandMatcher::exceeds_next(std::span<const ptx::Operand> operands, std::size_t i,
@@ -142,6 +160,7 @@ bool OperandMatcher::exceeds_next(std::span<const ptx::Operand> operands, std::s
 
 bool OperandMatcher::fits(const ptx::Operand& operand, const Wanted& wanted) const {
   const unsigned accepts = wanted.row.accepts;
+  if (wanted.row.fragment != Operand::none) return fragment_fits(operand, wanted);
   switch (operand.kind) {
     case ptx::OperandKind::Name: return name_fits(operand, wanted);
     case ptx::OperandKind::Integer: return integer_fits(operand, wanted);
@@ -172,6 +191,7 @@ bool OperandMatcher::minus_fits(const ptx::Operand& operand, const Wanted& wante
 // If the operand has one of the instruction's written types, the assembler accepts registers of
 // .f16x2 for 32-bit integers, too.
 bool OperandMatcher::register_fits(Type type, const Wanted& wanted) {
+  if (wanted.row.registers.mask) return wanted.row.registers.has(type);
   if (isa::register_fits(type, wanted.type, wanted.row.fit)) return true;
   const bool bf = wanted.type == Type::bf16 || wanted.type == Type::bf16x2;
   if (wanted.in_vector && info(wanted.type).floating && !bf && !info(type).floating)
@@ -324,7 +344,9 @@ bool OperandMatcher::integer_fits(const ptx::Operand& operand, const Wanted& wan
   const auto value = static_cast<std::int64_t>(operand.value);
   if (!wanted.row.ranged) return true;
   if (value < wanted.row.low || value > wanted.row.high) return false;
-  return wanted.row.step ? value % wanted.row.step == 0 : (value & (value - 1)) == 0;
+  if (wanted.row.step == 0) return (value & (value - 1)) == 0;
+  const auto above = static_cast<std::uint64_t>(value) - static_cast<std::uint64_t>(wanted.row.low);
+  return above % static_cast<std::uint64_t>(wanted.row.step) == 0;
 }
 
 // A 32-bit or 64-bit constant is converted to a floating-point type, but not to a .b type.
@@ -362,8 +384,19 @@ bool OperandMatcher::pair_fits(const ptx::Operand& operand, const Wanted& wanted
 bool OperandMatcher::vector_fits(const ptx::Operand& operand, const Wanted& wanted) const {
   if (!(wanted.row.accepts & isa::a_vector) || !count_fits(operand, wanted)) return false;
   const OperandRow element = element_row(wanted);
-  return elements_fit(module_.children(operand),
-                      {element, wanted.spelling, wanted.type, 1, wanted.elements > 1});
+  const auto elements = module_.children(operand);
+  const Wanted each{element, wanted.spelling, wanted.type, 1, wanted.elements > 1};
+  if (wanted.row.threads == 0) return elements_fit(elements, each);
+  return fits(elements[0], each) &&
+         fits(elements[1], {thread_id_row(wanted), wanted.spelling, wanted.type, 1, true});
+}
+
+// The second one of {byte-id, thread-id}.
+OperandRow OperandMatcher::thread_id_row(const Wanted& vector) {
+  OperandRow out = element_row(vector);
+  out.high = vector.row.threads - 1;
+  out.step = 1;
+  return out;
 }
 
 // Unused elements of a result may be _.
@@ -445,6 +478,7 @@ bool OperandMatcher::base_fits(const ptx::Operand& base, const Wanted& wanted) c
   const NameInfo& info = names_.of(base);
   if (info.kind == NameKind::Register) {
     const TypeInfo& type = tartan::info(info.type);
+    if (wanted.row.registers.mask) return wanted.row.registers.has(info.type);
     // Tensor memory: mma accepts only .b32.
     if (spaces == isa::in_tensor)
       return type.type == b32 || (type.bits == 32 && !type.floating && wanted.type == u32);

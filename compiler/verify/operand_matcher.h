@@ -48,6 +48,7 @@ struct OperandMismatch {
   std::string_view at;  // the operand's text; empty: the instruction as a whole
   std::string message;  // follows the opcode: "takes 3 operands, found 2"
   int matched = -1;     // number of operands that fit; -1: wrong number of operands
+  int strange = 0;      // number of operands of a kind that the signature does not take there
 };
 
 class OperandMatcher {
@@ -61,9 +62,10 @@ class OperandMatcher {
   /// of optional parts of operands. For a signature that matches.
   const Since* missing(const ptx::Instruction& instruction, const isa::Spelling& spelling,
                        const isa::Signature& signature, const Target& target) const;
-  /// For a signature that does not match.
+  /// For a signature that does not match: the first operand from number `from` on that does not
+  /// fit. Without a rule if there is none.
   OperandMismatch mismatch(const ptx::Instruction& instruction, const isa::Spelling& spelling,
-                           const isa::Signature& signature) const;
+                           const isa::Signature& signature, std::size_t from = 0) const;
   /// "write {%r1, %r2} in braces": if some of the operands make the vector of a signature; else
   /// empty.
   std::string braces_hint(const ptx::Instruction& instruction, const isa::Spelling& spelling) const;
@@ -78,6 +80,7 @@ class OperandMatcher {
     Type type;
     int elements;
     bool in_vector = false;  // an element of a vector: its size counts, not its kind
+    TypeSet registers = {};  // of a fragment
   };
   Wanted wanted(const isa::OperandRow& row, const isa::Spelling& spelling) const;
   bool fits(const ptx::Operand& operand, const Wanted& wanted) const;
@@ -85,6 +88,11 @@ class OperandMatcher {
                       const Operands& rows, std::size_t at) const;
   static bool exceeds_next(std::span<const ptx::Operand> operands, std::size_t i,
                            const isa::OperandRow& row);
+  static bool is_read_whole(std::span<const ptx::Operand> operands, std::size_t i,
+                            const isa::OperandRow& row);
+  static bool takes_kind(const ptx::Operand& operand, const isa::OperandRow& row);
+  bool fits_among(std::span<const ptx::Operand> operands, std::size_t i,
+                  const Wanted& wanted) const;
   static bool register_fits(Type type, const Wanted& wanted);
   bool name_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool minus_fits(const ptx::Operand& operand, const Wanted& wanted) const;
@@ -103,8 +111,17 @@ class OperandMatcher {
   bool float_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool pair_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool vector_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  bool fragment_fits(const ptx::Operand& operand, const Wanted& wanted) const;
+  static bool fragment_count_fits(int count, const Wanted& wanted);
+  bool fragment_element_fits(const ptx::Operand& element, const Wanted& wanted, TypeSet types,
+                             const isa::Form& form) const;
+  TypeSet fragment_types(std::span<const ptx::Operand> elements, const Wanted& wanted,
+                         const isa::Form& form) const;
+  bool fragment_has_type(std::span<const ptx::Operand> elements, const Wanted& wanted,
+                         const isa::Form& form) const;
   static bool count_fits(const ptx::Operand& vector, const Wanted& wanted);
   static isa::OperandRow element_row(const Wanted& vector);
+  static isa::OperandRow thread_id_row(const Wanted& vector);
   bool elements_fit(std::span<const ptx::Operand> elements, const Wanted& each) const;
   bool address_fits(const ptx::Operand& operand, const Wanted& wanted) const;
   bool image_fits(const ptx::Operand& operand, const Wanted& wanted) const;
@@ -145,6 +162,8 @@ class OperandMatcher {
   Expectation indexed_expectation(const ptx::Operand& element, const Wanted& want) const;
   Expectation base_expectation(const ptx::Operand& base, const Wanted& want) const;
   Expectation element_expectation(const ptx::Operand& vector, const Wanted& want) const;
+  Expectation fragment_expectation(const ptx::Operand& operand, const Wanted& want) const;
+  static std::string types_text(TypeSet types);
   std::string found(const ptx::Operand& operand) const;
   std::string_view parameter_hint(const ptx::Operand& operand, bool result) const;
   OperandMismatch image_mismatch(const ptx::Operand& operand, const Wanted& wanted) const;

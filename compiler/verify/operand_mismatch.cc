@@ -22,6 +22,7 @@ std::string range_text(const OperandRow& row, std::int64_t value) {
                                 ? fmt::format("a constant of at least {}", row.low)
                                 : fmt::format("a constant from {} to {}", row.low, row.high);
   if (row.step == 1) return range;
+  if (row.high - row.low == row.step) return fmt::format("{} or {}", row.low, row.high);
   if (row.step == 0) return range + " that is a power of two";
   if (row.high == unlimited) return fmt::format("a multiple of {}", row.step);
   const std::int64_t within = std::clamp(value, row.low, row.high) + row.step / 2;
@@ -54,7 +55,8 @@ std::string spaces_text(unsigned spaces) {
 // The expected suffix of a register.
 std::string_view shape_text(const OperandRow& row) {
   switch (row.selector) {
-    case isa::Selector::None: return row.accepts & isa::a_vector ? "a vector" : "one register";
+    case isa::Selector::None:
+      return row.accepts & isa::a_vector && row.elements != 1 ? "a vector" : "one register";
     case isa::Selector::Part:
       return row.selects ? "a part of a register, .b0 to .b3, .h0 or .h1,"
                          : "a register or its .b0 to .b3, .h0 or .h1";
@@ -68,11 +70,26 @@ std::string_view shape_text(const OperandRow& row) {
 
 }  // namespace
 
+bool OperandMatcher::takes_kind(const ptx::Operand& operand, const OperandRow& row) {
+  switch (operand.kind) {
+    case ptx::OperandKind::Vector: return row.accepts & isa::a_vector;
+    case ptx::OperandKind::Address: return row.accepts & isa::an_address;
+    case ptx::OperandKind::Integer: return row.accepts & isa::an_integer;
+    default: return row.fragment == Operand::none;
+  }
+}
+
 OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
-                                         const Spelling& spelling,
-                                         const Signature& signature) const {
+                                         const Spelling& spelling, const Signature& signature,
+                                         std::size_t from) const {
   const Operands rows = isa::operands(signature, spelling);
   const std::size_t least = required(rows), most = rows.size;
+  const auto operands = module_.operands_of(instruction);
+  const std::size_t end = std::min<std::size_t>(operands.size(), most);
+  int strange = 0;
+  for (std::size_t k = 0; k < end; ++k) strange += !takes_kind(operands[k], *rows[k]);
+  std::size_t i = from;
+  while (i < end && fits_among(operands, i, wanted(*rows[i], spelling))) ++i;
   if (instruction.count < least || instruction.count > most)
     return {&"operand-count"_rule,
             {},
@@ -80,12 +97,9 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
                                         instruction.count)
                           : fmt::format("wrong number of operands: expected {} to {}, found {}",
                                         least, most, instruction.count),
-            -1};
-  const auto operands = module_.operands_of(instruction);
-  std::size_t i = 0;
-  while (i < operands.size() && fits(operands[i], wanted(*rows[i], spelling)) &&
-         !exceeds_next(operands, i, *rows[i]))
-    ++i;
+            -1,
+            strange};
+  if (i >= operands.size()) return {};
   const Wanted want = wanted(*rows[i], spelling);
   const ptx::Operand& operand = operands[i];
   const std::string name =
@@ -94,18 +108,22 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
     OperandMismatch out = image_mismatch(operand, want);
     out.message = fmt::format("operand {}: expected {}", name, out.message);
     out.matched = static_cast<int>(i);
+    out.strange = strange;
     return out;
   }
   const bool result = want.row.written && !(want.row.accepts & isa::an_address);
   const Expectation wants =
-      exceeds_next(operands, i, *rows[i])
+      exceeds_next(operands, i, want.row)
           ? Expectation{&"immediate-range"_rule,
                         fmt::format("a constant of at most {}", operands[i + 1].text), &operand}
+      : is_read_whole(operands, i, want.row) && fits(operand, want)
+          ? Expectation{&"operand-kind"_rule, "a register that the instruction does not read",
+                        &operand}
           : expectation(operand, want);
   return {wants.rule, wants.found->text,
           fmt::format("expected {} as operand {}, found {}{}", wants.text, name,
                       found(*wants.found), parameter_hint(*wants.found, result)),
-          static_cast<int>(i)};
+          static_cast<int>(i), strange};
 }
 
 // Whether the operands match the rows when as many as the vector at row `at` needs are one of them.
@@ -145,6 +163,7 @@ std::string OperandMatcher::braces_hint(const ptx::Instruction& instruction,
 
 OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& operand,
                                                         const Wanted& want) const {
+  if (want.row.fragment != Operand::none) return fragment_expectation(operand, want);
   const bool to_register = is_register(operand) && want.row.accepts & isa::a_register;
   if (want.row.ranged && operand.kind == ptx::OperandKind::Integer)
     return {&"immediate-range"_rule, range_text(want.row, static_cast<std::int64_t>(operand.value)),
@@ -166,7 +185,9 @@ OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& oper
   if (to_register && want.type == Type::none)
     return {&"register-type"_rule, std::string(kind_text(want.row, true)), &operand};
   if (to_register)
-    return {&"register-type"_rule, fmt::format("a register of type .{}", tartan::name(want.type)),
+    return {&"register-type"_rule,
+            "a register of type " +
+                types_text(want.row.registers.mask ? want.row.registers : TypeSet(want.type)),
             &operand};
   std::string text(kind_text(want.row, takes_scalar(want)));
   if (want.type != Type::none && !(want.row.accepts & isa::an_address))
@@ -211,7 +232,8 @@ OperandMatcher::Expectation OperandMatcher::base_expectation(const ptx::Operand&
                                                              const Wanted& want) const {
   if (is_register(base))
     return {&"register-type"_rule,
-            fmt::format("an address in a register of {}", wanted_spaces(want) == isa::in_tensor
+            fmt::format("an address in a register of {}", want.row.registers.mask ? "32 or 64 bits"
+                                                          : wanted_spaces(want) == isa::in_tensor
                                                               ? "32 bits"
                                                           : takes_whole(want) ? "64 bits"
                                                                               : "an integer type"),
@@ -230,9 +252,22 @@ OperandMatcher::Expectation OperandMatcher::element_expectation(const ptx::Opera
   const auto elements = module_.children(vector);
   const auto wrong = std::find_if(elements.begin(), elements.end(),
                                   [&](const auto& element) { return !fits(element, each); });
+  if (want.row.threads) {  // {byte-id, thread-id}
+    if (wrong == elements.begin()) return expectation(*wrong, each);
+    const OperandRow second = thread_id_row(want);
+    return expectation(elements[1], {second, want.spelling, want.type, 1, true});
+  }
   return {&"register-type"_rule,
           fmt::format("a vector of elements of type .{}", tartan::name(want.type)),
           wrong == elements.end() ? &vector : &*wrong};
+}
+
+// ".b32 or .f16x2"
+std::string OperandMatcher::types_text(TypeSet types) {
+  std::string out;
+  for (const TypeInfo& each : type_table)
+    if (types.has(each.type)) out += fmt::format("{}.{}", out.empty() ? "" : " or ", each.name);
+  return out;
 }
 
 // A kernel's parameters are memory.

@@ -74,7 +74,6 @@ void check_redefinitions(Context& context, const FunctionView& view);
 void check_instructions(Context& context, const FunctionView& view);
 void check_calls(Context& context, const FunctionView& view);
 void check_external_calls(Context& context, const FunctionView& view);
-void check_matrix_instructions(Context& context, const FunctionView& view);
 void check_register_budget(Context& context, const FunctionView& view);
 void check_narrow_stores(Context& context, const FunctionView& view);
 void check_provenance(Context& context, const FunctionView& view);

@@ -19,8 +19,8 @@ constexpr void (*module_passes[])(Context&) = {
     check_shared_memory,
 };
 constexpr void (*function_passes[])(Context&, const FunctionView&) = {
-    check_instructions,        check_redefinitions,   check_calls,         check_parameter_use,
-    check_matrix_instructions, check_register_budget, check_narrow_stores, check_external_calls,
+    check_instructions,    check_redefinitions, check_calls,          check_parameter_use,
+    check_register_budget, check_narrow_stores, check_external_calls,
 };
 // Likely errors in legal code. For functions with warp-level instructions or asynchronous copies.
 constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {

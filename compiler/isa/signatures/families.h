@@ -31,6 +31,7 @@ std::span<const Signature> tensor_memory_signatures();
 std::span<const Signature> video_signatures();
 std::span<const Signature> texture_signatures();
 std::span<const Signature> surface_signatures();
+std::span<const Signature> matrix_signatures();
 
 // clang-format off
 inline constexpr std::span<const Signature> (*signature_families[])() = {
@@ -57,6 +58,7 @@ inline constexpr std::span<const Signature> (*signature_families[])() = {
     video_signatures,
     texture_signatures,
     surface_signatures,
+    matrix_signatures,
 };
 // clang-format on
 

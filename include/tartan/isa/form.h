@@ -46,6 +46,54 @@ constexpr std::string_view name(Operand operand) {
 
 namespace isa {
 
+/// The role of an operand. The order in PTX text is the order in Instruction::operands.
+enum class Role : std::uint8_t {
+  d,
+  a,
+  b,
+  c,  // fragments
+  address,
+  stride,  // memory
+  metadata,
+  selector,  // sparsity
+  scale_a,
+  scale_b,
+  select_a,
+  select_b,  // block scales and their {byte-id, thread-id}
+  a_descriptor,
+  b_descriptor,
+  scale_d,  // wgmma
+  imm_scale_a,
+  imm_scale_b,
+  imm_trans_a,
+  imm_trans_b,
+  none,
+};
+
+constexpr std::string_view name(Role role) {
+  constexpr std::string_view names[] = {"d",
+                                        "a",
+                                        "b",
+                                        "c",
+                                        "addr",
+                                        "stride",
+                                        "meta",
+                                        "selector",
+                                        "scale-a",
+                                        "scale-b",
+                                        "{byte-id-a,thread-id-a}",
+                                        "{byte-id-b,thread-id-b}",
+                                        "a-desc",
+                                        "b-desc",
+                                        "scale-d",
+                                        "imm-scale-a",
+                                        "imm-scale-b",
+                                        "imm-trans-a",
+                                        "imm-trans-b",
+                                        ""};
+  return names[static_cast<int>(role)];
+}
+
 /// Rounding of wmma with f64.
 enum class Rounding : std::uint8_t { none, rn, rz, rm, rp };
 /// The bitwise operation of products of single bits, whose results are counted.

@@ -51,7 +51,7 @@ constexpr int container_bits(const Form& form, Type type) {
 namespace detail {
 
 constexpr bool quad_pairs(const Form& f) {
-  return f.opcode == Opcode::mma && f.shape == Shape{8, 8, 4} && f.a == f16;
+  return f.opcode == Opcode::mma && f.shape == Shape{8, 8, 4} && f.a != f64;
 }
 constexpr bool is_wmma(const Form& f) {
   return f.opcode == Opcode::wmma_mma || f.opcode == Opcode::wmma_load ||
@@ -67,7 +67,8 @@ constexpr Fragment make(Type type, int rows, int cols, int container, int lanes,
   out.container_bits = container;
   out.register_bits = container == 64 ? 64 : 32;
   out.per_register = out.register_bits / container;
-  out.registers = rows * cols * matrices / out.per_register / lanes;
+  const int registers = rows * cols * matrices / out.per_register / lanes;
+  out.registers = registers > 0 ? registers : 1;  // undocumented forms may not fill it
   return out;
 }
 

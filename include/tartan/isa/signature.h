@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tartan/isa/signature.h - what may follow an opcode: one row per signature of the PTX manual (PTX
-// ISA 9.0, chapter 9), except matrix forms (compiler/isa/tables.h).
+// ISA 9.0, chapter 9). Those of matrix instructions are derived from compiler/isa/tables.h.
 //
 //   {.opcode = Opcode::fma,
 //    .types = {f32},
@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "tartan/isa/form.h"
 #include "tartan/isa/opcode.h"
 #include "tartan/isa/qualifier.h"
 #include "tartan/isa/state_space.h"
@@ -118,7 +119,7 @@ struct OperandType {
 };
 
 /// Vector lengths that follow from the instruction's words.
-enum Elements : std::int8_t {
+enum Elements : std::int16_t {
   as_written = -1,     // .v2, .v4, .v8; none makes it a scalar
   image_offsets = -2,  // of .im2col: two less than .3d, .4d, .5d; of .im2col::w: 2
   as_repeated = -3,    // of tcgen05.ld: .x1 ... .x128 times the registers of the shape
@@ -129,6 +130,7 @@ enum Elements : std::int8_t {
   sparse_metadata = -7,
   sparse_values = -8,
   dense_values = -9,
+  any_matrices = -10,  // of ldmatrix with the undocumented .x8: 1, 2 or 4
 };
 
 /// Bits for the state spaces whose variables an address may name.
@@ -176,7 +178,7 @@ struct OperandRow {
   bool written = false;                 // the instruction writes it, or to its address
   bool optional = false;                // it and all that follow may be omitted
   QualifierSet with = {};               // present if one of these words is; empty: always
-  std::int8_t elements = 0;             // a_vector: how many; as_written
+  std::int16_t elements = 0;            // a_vector: how many; as_written
   std::uint16_t spaces = as_qualified;  // an_address: whose variables
   std::int8_t coordinates = 0;  // an_address: [base, {c0, ..}] with that many; -1: as .1d ... .5d
                                 // say, 5 with .tile::gather4 or scatter4; 0: no second part;
@@ -195,8 +197,13 @@ struct OperandRow {
   bool at_most_next = false;  // an_integer of 32 bits: not above the next operand, if that is one
   bool ranged = false;        // an_integer: low to high; a_float: above low, to high
   std::int64_t low = 0, high = 0;
-  std::int64_t step = 1;  // an_integer: a multiple of this; 0: a power of two
-  Since part_since = {};  // what an optional part requires: p of d|p, a sampler beside a handle
+  std::int64_t step = 1;   // an_integer: `low` and a multiple of this; 0: a power of two
+  Since part_since = {};   // what an optional part requires: p of d|p, a sampler beside a handle
+  Role role = Role::none;  // of matrix instructions
+  Operand fragment = Operand::none;  // a_vector: the matrix whose fragment it is. That says how
+                                     // many registers it has, and of which types
+  TypeSet registers = {};    // their types, if not those that fit `type`; of an address, too
+  std::int64_t threads = 0;  // a_vector of {byte-id, thread-id}: below this is the second
 };
 
 // ---- Common operands, so that rows read like the manual.
@@ -240,7 +247,7 @@ constexpr OperandRow vec(int elements, OperandType type, std::string_view name =
           .accepts =
               static_cast<std::uint16_t>(elements == as_written ? a_vector | a_register : a_vector),
           .type = type,
-          .elements = static_cast<std::int8_t>(elements)};
+          .elements = static_cast<std::int16_t>(elements)};
 }
 /// Present only if the instruction has one of the words: with("L2::cache_hint", ...).
 constexpr OperandRow with(const QualifierSet& words, OperandRow row) {
@@ -286,6 +293,12 @@ struct MemoryEffect {
 
 struct Spelling;
 
+/// The layouts that a matrix may have.
+struct Majors {
+  bool row = false, col = false;
+  constexpr bool has(Major major) const { return major == Major::row ? row : col; }
+};
+
 /// Words or types of the row that need a later version or particular targets.
 struct Need {
   QualifierSet words;
@@ -302,6 +315,8 @@ struct Signature {
   List<QualifierSet, 9> any;  // at most one of each set
   QualifierSet flags;         // any of these
   QualifierSet twice;         // words that may occur twice, with two meanings
+  Shape shape;                // of matrix instructions; n of 0: any that `refuses` takes
+  List<Majors, 2> majors;     // their layouts, in order
   List<OperandRow, 12> operands;
   Since since = {{1, 0}, 10};
   List<Need, 8> needs;
@@ -310,9 +325,10 @@ struct Signature {
   /// A rule that columns cannot express: null, or a function that says why the spelling is illegal,
   /// empty if it is legal.
   std::string_view (*refuses)(const Spelling&) = nullptr;
+  bool undocumented = false;  // the assembler takes it, the manual does not have it
 };
 
-/// All signatures of an opcode; empty for matrix instructions.
+/// All signatures of an opcode.
 std::span<const Signature> signatures(Opcode opcode);
 
 /// Whether some form of the opcode accesses memory through the async proxy.

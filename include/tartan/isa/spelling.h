@@ -22,10 +22,14 @@ struct Spelling {
   QualifierSet words;
   List<Type, 6> types;  // in the order written; more than six are counted in `excess_types`
   std::uint8_t excess_types = 0;
+  // Of matrix instructions alone:
+  Shape shape;
+  List<Major, 2> majors;      // in the order written
   std::string_view unknown;   // the first word that is neither qualifier nor type; empty: none
   std::string_view repeated;  // the first qualifier that occurs twice
   std::uint8_t repetitions = 0;
   /// The signatures that match the words and types; the operands determine which of them applies.
+  /// Undocumented ones only if there are no others.
   std::vector<const Signature*> signatures;
 
   constexpr bool has(Qualifier word) const { return words.has(word); }
@@ -33,7 +37,11 @@ struct Spelling {
   const OpcodeRow& row() const { return isa::row(opcode); }
 };
 
+/// Parses an instruction up to its first blank.
 Spelling read_spelling(std::string_view text);
+
+/// The matrix form that the words mean, whether it exists or not.
+Form form_of(const Spelling& spelling);
 
 /// The qualifier that names the state space; `space` is not none.
 Qualifier qualifier_of(StateSpace space);
@@ -53,8 +61,9 @@ bool needs_all_lanes(const Spelling& spelling);
 /// Whether the signature has these words and types. Targets are ignored.
 bool matches(const Signature& signature, const Spelling& spelling);
 
-/// Why no signature matches: "add.f32 takes no .sat with .rn"; empty if one does.
-std::string mismatch(const Spelling& spelling);
+/// Why no signature matches, and the nearest spelling that `target` has: "add.f32 takes no .sat
+/// with .rn"; empty if one does.
+std::string mismatch(const Spelling& spelling, const Target& target = {});
 
 /// The operands of the signature with these words, in the order of the instruction's operands.
 List<const OperandRow*, 12> operands(const Signature& signature, const Spelling& spelling);

@@ -17,18 +17,10 @@ struct Effect {
   bool reads = true, writes = false;
 };
 
-// By the rows of matrix instructions: D is written, and wgmma reads it too.
-Effect matrix_effect(Opcode opcode, std::size_t operand) {
-  const bool stores = opcode == Opcode::stmatrix || opcode == Opcode::wmma_store;
-  if (operand != 0 || stores) return {};
-  return {.reads = opcode == Opcode::wgmma, .writes = true};
-}
-
 // By the signature with as many operands; the spelling alone does not tell which one is meant, but
 // those of an opcode write the same operands.
 Effect effect_of(const isa::Spelling& spelling, std::size_t operand, std::size_t count,
                  const ptx::Operand& tree) {
-  if (isa::is_matrix(spelling.opcode)) return matrix_effect(spelling.opcode, operand);
   if (spelling.opcode == Opcode::call) {
     const bool results = operand == 0 && tree.kind == ptx::OperandKind::List && count > 1;
     return {.reads = !results, .writes = results};
@@ -37,7 +29,8 @@ Effect effect_of(const isa::Spelling& spelling, std::size_t operand, std::size_t
     const auto rows = isa::operands(*signature, spelling);
     if (rows.size < count) continue;
     const bool writes = rows[operand]->written;
-    return {.reads = !writes, .writes = writes};
+    // wgmma adds to D.
+    return {.reads = !writes || spelling.opcode == Opcode::wgmma, .writes = writes};
   }
   return {.reads = operand != 0, .writes = operand == 0};
 }

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "compiler/isa/hints.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -407,12 +408,11 @@ int addresses_of(const isa::Form& form, Hardware hardware) {
 }
 
 void decode_matrix(Decoder& d, Handler handler) {
-  isa::FormText text = isa::parse_form(d.spelling.text());
+  const isa::Spelling& spelling = d.spelling.as_read();
   d.spelling.ignore_all();
-  if (!text.unknown.empty())
-    return d.error("unknown-qualifier"_rule,
-                   fmt::format("{} has no qualifier {}", d.spelling.text(), text.unknown.front()));
-  MatrixOperation m{.form = text.form};
+  if (spelling.signatures.empty())
+    return d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
+  MatrixOperation m{.form = isa::form_of(spelling)};
   const bool fragment_move =
       m.form.opcode == isa::Opcode::wmma_load || m.form.opcode == isa::Opcode::wmma_store;
   if (fragment_move) m.form.stride = d.operand_count() == 3;

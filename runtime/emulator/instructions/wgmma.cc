@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "compiler/isa/hints.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -161,12 +162,11 @@ void read_operand(Decoder& d, const ptx::Operand& operand, const isa::OperandSpe
 }
 
 void decode_product(Decoder& d) {
-  isa::FormText text = isa::parse_form(d.spelling.text());
+  const isa::Spelling& spelling = d.spelling.as_read();
   d.spelling.ignore_all();
-  if (!text.unknown.empty())
-    return d.error("unknown-qualifier"_rule,
-                   fmt::format("{} has no qualifier {}", d.spelling.text(), text.unknown.front()));
-  isa::Form form = text.form;
+  if (spelling.signatures.empty())
+    return d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
+  isa::Form form = isa::form_of(spelling);
   form.a_in_registers = d.operand_count() > 1 && d.operand(1).kind == ptx::OperandKind::Vector;
   const auto instruction = isa::find(form);
   if (!instruction)
