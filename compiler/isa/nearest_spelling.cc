@@ -219,7 +219,9 @@ const Signature* nearest_row(const Spelling& spelling, const Target& target) {
 
 std::string nearest_spelling(const Spelling& spelling, const Target& target) {
   const Signature* row = nearest_row(spelling, target);
-  if (!row) return {};
+  // Another matrix form that is far away does not help.
+  constexpr int farthest = 12;
+  if (!row || (row->shape.m && objections(*row, spelling) > farthest)) return {};
   std::string text = repaired(spelling, *row);
   if (!is_legal(text, target)) text = one_word_changed(spelling, *row, target);
   return text;

@@ -116,9 +116,6 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
       exceeds_next(operands, i, want.row)
           ? Expectation{&"immediate-range"_rule,
                         fmt::format("a constant of at most {}", operands[i + 1].text), &operand}
-      : is_read_whole(operands, i, want.row) && fits(operand, want)
-          ? Expectation{&"operand-kind"_rule, "a register that the instruction does not read",
-                        &operand}
           : expectation(operand, want);
   return {wants.rule, wants.found->text,
           fmt::format("expected {} as operand {}, found {}{}", wants.text, name,
@@ -191,7 +188,8 @@ OperandMatcher::Expectation OperandMatcher::expectation(const ptx::Operand& oper
             &operand};
   std::string text(kind_text(want.row, takes_scalar(want)));
   if (want.type != Type::none && !(want.row.accepts & isa::an_address))
-    text += fmt::format(" of type .{}", tartan::name(want.type));
+    text +=
+        " of type " + types_text(want.row.registers.mask ? want.row.registers : TypeSet(want.type));
   return {&"operand-kind"_rule, std::move(text), &operand};
 }
 
