@@ -153,7 +153,7 @@ std::string unknown_word(const Spelling& spelling, const Target& target) {
   const Words near =
       words.empty() ? types_of_kind(written, types) : Words(words.begin(), words.end());
   std::string hint = other ? fmt::format("; the nearest is {}", longer->name) : nearest_text(near);
-  if (hint.empty()) hint = nearest_hint(spelling, target);
+  if (hint.empty() && is_matrix(spelling.opcode)) hint = nearest_hint(spelling, target);
   return fmt::format("{} does not accept {}{}", opcode, written, hint);
 }
 

@@ -151,7 +151,7 @@ OperandMatcher::Expectation OperandMatcher::fragment_expectation(const ptx::Oper
     return {is_register(each) ? &"register-type"_rule : &"operand-kind"_rule,
             "registers of type " + types_text(types), &each};
   }
-  return {&"operand-kind"_rule, "at least one register", &operand};
+  return {&"operand-kind"_rule, "at least one register that is not _", &operand};
 }
 
 }  // namespace tartan::TARTAN_ABI::verify

@@ -143,12 +143,17 @@ class InstructionChecker {
       if (hint.empty()) hint = "the form is " + isa::form_text(spelling, *nearest);
       hint.insert(0, "; ");
     }
-    while (worst.rule) {
+    const auto report = [&] {
       context_.report(*worst.rule, worst.at.empty() ? instruction.opcode : worst.at,
                       fmt::format("{}: {}{}", spelling.text, worst.message, hint));
+    };
+    report();
+    // What one operand of a fragment is says nothing of the next; elsewhere operands share a type.
+    while (isa::is_matrix(spelling.opcode) && worst.matched >= 0) {
       const auto next = static_cast<std::size_t>(worst.matched + 1);
-      worst = worst.matched < 0 ? OperandMismatch()
-                                : operands_.mismatch(instruction, spelling, *nearest, next);
+      worst = operands_.mismatch(instruction, spelling, *nearest, next);
+      if (!worst.rule) return;
+      report();
     }
   }
 

@@ -117,7 +117,11 @@ OperandMismatch OperandMatcher::mismatch(const ptx::Instruction& instruction,
           ? Expectation{&"immediate-range"_rule,
                         fmt::format("a constant of at most {}", operands[i + 1].text), &operand}
           : expectation(operand, want);
-  return {wants.rule, wants.found->text,
+  // A vector is where its first element is.
+  const ptx::Operand* at = wants.found;
+  if (at->kind == ptx::OperandKind::Vector && !module_.children(*at).empty())
+    at = &module_.children(*at)[0];
+  return {wants.rule, at->text,
           fmt::format("expected {} as operand {}, found {}{}", wants.text, name,
                       found(*wants.found), parameter_hint(*wants.found, result)),
           static_cast<int>(i), strange};

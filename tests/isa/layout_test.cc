@@ -357,7 +357,7 @@ TEST(Layout, InvalidSpellingNamesTheNearestForm) {
   expect_error("tcgen05.ld.16x265b.x2.b32",
                "tcgen05.ld does not accept .16x265b; the nearest is .16x256b [unknown-qualifier]");
   expect_error("tcgen05.st.16x256b.x64.b32", "accesses at most 128 registers");
-  expect_error("tcgen05.st.16x64b.x2.pack::16b.b32", "[unknown-form]");
+  expect_error("tcgen05.st.16x64b.x2.pack::16b.b32", "does not accept .pack::16b");
   expect_error("tcgen05.lod.16x64b.x2.b32", "the nearest is tcgen05.ld [unknown-instruction]");
   expect_error("tcgen05.cp.cta_group::1.128x256b", "tcgen05.cp has no lane map");
   expect_error("tcgen05.ld.16x64b.x2.b32 --operand a", "expected one of d [usage]");
