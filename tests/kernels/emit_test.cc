@@ -423,9 +423,9 @@ TEST(Command, CheckAsJson) {
                 "\"message\":\"movmatrix.sync.aligned.m8n8.trans.b16 requires PTX 7.8, the module "
                 "states 7.0\"},{\"file\":\"" +
                 path +
-                "\",\"line\":7,\"column\":42,\"level\":\"error\",\"id\":\"register-count\","
-                "\"message\":\"operand d of ldmatrix.sync.aligned.m8n8.x2.shared.b16: expected 2 "
-                "registers, found 1\"}],\"truncated\":0}\n");
+                "\",\"line\":7,\"column\":43,\"level\":\"error\",\"id\":\"register-count\","
+                "\"message\":\"ldmatrix.sync.aligned.m8n8.x2.shared.b16: expected 2 registers as "
+                "operand d, found a vector of 1\"}],\"truncated\":0}\n");
   EXPECT_EQ(tartan("check --max-errors 1 " + path).out.find("register-count"), std::string::npos);
   std::filesystem::remove(path);
 }
