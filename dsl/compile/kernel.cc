@@ -321,6 +321,7 @@ Result<std::string> with_timestamps(const std::string& kernel, const std::string
 struct Described {
   Target target;
   std::shared_ptr<detail::KernelState> state;  // null if its options are refused
+  std::shared_ptr<codegen::FunctionBuilder> function;
   Diags mistakes;
   Version refused;  // the next version that may accept what is refused; 0.0: none
   Version asked;    // the next version that has what the description asks for; 0.0: none
@@ -330,13 +331,17 @@ struct Described {
 
 Described describe_for(const Kernel& kernel, const Target& target) {
   if (Diags diags = check_options(kernel, target); !diags.ok())
-    return {target, nullptr, std::move(diags), {}, {}};
+    return {target, nullptr, nullptr, std::move(diags), {}, {}};
   const detail::StepTimer timer(&StepTimes::describe);
   auto state = std::make_shared<detail::KernelState>(kernel, target);
   describe(kernel, state);
   check_shared(kernel, *state);
-  Diags mistakes = state->log.diags();
-  return {target, state, std::move(mistakes), state->log.next_version(),
+  // Handles that outlive this call must not find the function, sound or not.
+  return {target,
+          state,
+          std::move(state->function),
+          state->log.diags(),
+          state->log.next_version(),
           state->log.asked_version()};
 }
 
@@ -360,11 +365,6 @@ Described describe_for(const Kernel& kernel, Arch arch) {
   return has_all ? last : first;
 }
 
-// What was recorded. Handles that outlive this call must not find the builder.
-codegen::Function taken(const Described& by) {
-  return std::exchange(by.state->function, nullptr)->finish();
-}
-
 Result<Compiled> compile(const Kernel& kernel, const Described& by, const Cache* cache,
                          const detail::Dump& dump) {
   if (!by.is_sound()) return by.mistakes;
@@ -372,8 +372,8 @@ Result<Compiled> compile(const Kernel& kernel, const Described& by, const Cache*
   detail::KernelState& state = *by.state;
   std::int64_t shared_bytes = state.memories.shared_bytes();
   const bool dynamic = shared_bytes > max_static_shared;
-  if (dynamic) shared_bytes = state.function->make_shared_dynamic();
-  const codegen::Function function = taken(by);
+  if (dynamic) shared_bytes = by.function->make_shared_dynamic();
+  const codegen::Function function = by.function->finish();
   dump.operations(function);
   codegen::Code code = lowered(function);
   dump.ir(code);
@@ -451,7 +451,7 @@ template <typename Asked>
 Result<std::string> operations(const Kernel& kernel, const Asked& asked) {
   const Described by = describe_for(kernel, asked);
   if (!by.is_sound()) return by.mistakes;
-  return codegen::text(taken(by));
+  return codegen::text(by.function->finish());
 }
 
 template Result<std::string> operations(const Kernel& kernel, const Arch& asked);
