@@ -14,10 +14,10 @@ namespace tartan::TARTAN_ABI::isa {
 const Rule& mismatch_rule(const Spelling& spelling);
 
 /// The legal spelling nearest to the written one, of those that the target has if one is given;
-/// empty if there is none.
+/// empty if none is near.
 std::string nearest_spelling(const Spelling& spelling, const Target& target);
 
-/// "; the nearest on sm_75, PTX 7.8 is mma...": empty if there is none.
+/// "; the nearest on sm_75, PTX 7.8 is mma...": empty if none is near.
 std::string nearest_hint(const Spelling& spelling, const Target& target);
 
 /// What the target lacks: "requires sm_90a (and no other target) and PTX 8.0, the target is sm_90

@@ -15,7 +15,7 @@
 namespace tartan::TARTAN_ABI::isa {
 namespace {
 
-// Whether the signature is what a form means: documented ones, of today or of early versions of
+// Whether the signature is what a form means: documented ones, of today or of former versions of
 // PTX, or those beyond the manual.
 enum class Kept { Today, Legacy, Undocumented };
 Kept kept(const Signature& signature) {

@@ -137,7 +137,7 @@ std::string repaired(const Spelling& spelling, const Signature& row) {
   return row.shape.m ? spell(form_of(read_spelling(out))) : out;
 }
 
-// The words that a row takes in place of one, those listed beside it first: .v4 for .v8.
+// The words that a row takes in place of one, those listed next to it first: .v4 for .v8.
 std::vector<std::string_view> others(Qualifier word, const Signature& row) {
   std::vector<Qualifier> found;
   for (const auto* sets : {&row.one, &row.any})

@@ -28,7 +28,7 @@ bool holds_bytes(const TypeInfo& type);
 bool alike(const TypeInfo& written, const TypeInfo& type);
 
 /// The row with the fewest objections to the spelling, of those that the target has if one is
-/// given; null if there is none.
+/// given; null if the target has no row.
 const Signature* nearest_row(const Spelling& spelling, const Target& target);
 
 }  // namespace tartan::TARTAN_ABI::isa

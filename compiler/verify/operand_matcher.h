@@ -63,7 +63,7 @@ class OperandMatcher {
   const Since* missing(const ptx::Instruction& instruction, const isa::Spelling& spelling,
                        const isa::Signature& signature, const Target& target) const;
   /// For a signature that does not match: the first operand from number `from` on that does not
-  /// fit. Without a rule if there is none.
+  /// fit. Without a rule if all fit.
   OperandMismatch mismatch(const ptx::Instruction& instruction, const isa::Spelling& spelling,
                            const isa::Signature& signature, std::size_t from = 0) const;
   /// "write {%r1, %r2} in braces": if some of the operands make the vector of a signature; else
