@@ -8,10 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "compiler/codegen/operation.h"
@@ -87,7 +87,8 @@ struct Function {
   std::vector<isa::Form> forms;
   std::vector<std::source_location> places;  // the first one is no place
   int values = 0;                            // ids in use
-  bool shared_is_dynamic = false;  // what `shared` declares becomes a part of one variable
+  // What `shared` declares becomes parts of one variable of so many bytes; none: it stays apart.
+  std::optional<std::int64_t> dynamic_bytes;
 
   /// The first region has what has no place in the code: parameters, constants, shared memory.
   static constexpr std::uint32_t frame = 0, body = 1;

@@ -157,7 +157,7 @@ std::int64_t FunctionBuilder::make_shared_dynamic() {
       const auto numbers = Function::part(function_.numbers, each.numbers);
       layout.place(numbers[0], numbers[1]);
     }
-  function_.shared_is_dynamic = true;
+  function_.dynamic_bytes = layout.bytes();
   return layout.bytes();
 }
 

@@ -85,7 +85,7 @@ struct [[gnu::visibility("hidden")]] LlvmBuilder {
   void store_vector(Pointer to, std::span<const Value> values);
   Pointer shared(const std::string& name, std::int64_t bytes, int align);
   Pointer dynamic_shared(int align);
-  void make_shared_dynamic();
+  std::int64_t make_shared_dynamic();
   Value shared_address(Pointer pointer);
   Value global_address(Pointer pointer);
   Pointer shared_of_block(Pointer pointer, Value block);

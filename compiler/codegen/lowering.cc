@@ -258,7 +258,9 @@ Code::Code(const Function& function) : impl_(std::make_unique<Impl>(function)) {
   Lowering lowering(function, impl_->llvm);
   lowering.run(Function::frame);
   lowering.run(Function::body);
-  if (function.shared_is_dynamic) impl_->llvm.make_shared_dynamic();
+  if (!function.dynamic_bytes) return;
+  [[maybe_unused]] const std::int64_t bytes = impl_->llvm.make_shared_dynamic();
+  assert(bytes == *function.dynamic_bytes && "laid out as was recorded");
 }
 
 Code::~Code() = default;

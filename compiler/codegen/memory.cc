@@ -144,7 +144,7 @@ void rebase(llvm::Value* old, llvm::Value* base, std::int64_t offset, llvm::IRBu
 
 }  // namespace
 
-void LlvmBuilder::make_shared_dynamic() {
+std::int64_t LlvmBuilder::make_shared_dynamic() {
   SharedLayout layout;
   const llvm::IRBuilder<>::InsertPointGuard here(build);
   for (llvm::GlobalVariable* const each : static_shared) {
@@ -157,6 +157,7 @@ void LlvmBuilder::make_shared_dynamic() {
     each->eraseFromParent();
   }
   static_shared.clear();
+  return layout.bytes();
 }
 
 Value LlvmBuilder::shared_address(Pointer pointer) {

@@ -36,8 +36,8 @@ enum class OperationKind : std::uint8_t {
   add_param,
   add_pointer_param,
   add_tensor_map,
-  special,
   // Values.
+  special,
   constant,
   real_constant,
   undefined,
