@@ -22,7 +22,9 @@ std::string range_text(const OperandRow& row, std::int64_t value) {
                                 ? fmt::format("a constant of at least {}", row.low)
                                 : fmt::format("a constant from {} to {}", row.low, row.high);
   if (row.step == 1) return range;
-  if (row.high - row.low == row.step) return fmt::format("{} or {}", row.low, row.high);
+  const auto width = static_cast<std::uint64_t>(row.high) - static_cast<std::uint64_t>(row.low);
+  if (width == static_cast<std::uint64_t>(row.step))
+    return fmt::format("{} or {}", row.low, row.high);
   if (row.step == 0) return range + " that is a power of two";
   if (row.high == unlimited) return fmt::format("a multiple of {}", row.step);
   const std::int64_t within = std::clamp(value, row.low, row.high) + row.step / 2;
