@@ -18,7 +18,6 @@
 #include <cassert>
 #include <utility>
 
-#include "compiler/codegen/absent_results.h"
 #include "compiler/codegen/accumulators.h"
 #include "compiler/codegen/llvm_builder.h"
 #include "compiler/codegen/narrow_stores.h"
@@ -162,7 +161,6 @@ Result<std::string> LlvmBuilder::ir() {
 
 Result<std::string> LlvmBuilder::emit() {
   if (const Status sound = finish(); !sound) return sound.diags();
-  if (Diags needed = settle_absent_results(*function, absences); !needed.ok()) return needed;
   const std::string layout = layout_comment();
   Diags diags;
   context->setDiagnosticHandler(std::make_unique<Collector>(diags), false);

@@ -35,11 +35,10 @@ void FunctionBuilder::at(const std::source_location& place) {
 
 // ---- Operations.
 
-Operation* FunctionBuilder::record(OperationKind kind, Type type,
+Operation& FunctionBuilder::record(OperationKind kind, Type type,
                                    std::initializer_list<Operand> operands,
                                    std::initializer_list<std::int64_t> numbers) {
   assert(!open_.empty() && "the function is finished");
-  if (muted_ && row_of(kind).effect == Effect::acts) return nullptr;
   const auto end = [](const auto& list) { return static_cast<std::uint32_t>(list.size()); };
   Function& f = function_;
   const bool placed = !is_constant(kind, operands) && row_of(kind).effect != Effect::frame;
@@ -56,7 +55,7 @@ Operation* FunctionBuilder::record(OperationKind kind, Type type,
     assert(each.id < f.values && "the value belongs to another kernel");
   f.operands.insert(f.operands.end(), operands);
   f.numbers.insert(f.numbers.end(), numbers);
-  return &out;
+  return out;
 }
 
 void FunctionBuilder::take(Operation& operation, std::span<const Value> more) {
@@ -97,13 +96,13 @@ std::vector<Value> FunctionBuilder::make(Operation& operation, Type type, int co
 
 Value FunctionBuilder::value(OperationKind kind, Type type, std::initializer_list<Operand> operands,
                              std::initializer_list<std::int64_t> numbers) {
-  return make(*record(kind, type, operands, numbers), type);
+  return make(record(kind, type, operands, numbers), type);
 }
 
 Pointer FunctionBuilder::pointer(OperationKind kind, StateSpace space,
                                  std::initializer_list<Operand> operands,
                                  std::initializer_list<std::int64_t> numbers) {
-  return make(*record(kind, Type::none, operands, numbers), space);
+  return make(record(kind, Type::none, operands, numbers), space);
 }
 
 bool FunctionBuilder::is_constant(OperationKind kind, std::span<const Operand> operands) const {
@@ -141,7 +140,7 @@ Pointer FunctionBuilder::add_tensor_map() {
 }
 
 Pointer FunctionBuilder::shared(const std::string& name, std::int64_t bytes, int align) {
-  Operation& variable = *record(OperationKind::shared, Type::none, {}, {bytes, align});
+  Operation& variable = record(OperationKind::shared, Type::none, {}, {bytes, align});
   note(variable, name);
   return make(variable, StateSpace::shared);
 }
@@ -194,18 +193,18 @@ void FunctionBuilder::set(Variable variable, Value value) {
 }
 
 void FunctionBuilder::if_then(Value condition, const Body& then) {
-  describe(add_regions(*record(OperationKind::if_then, Type::none, {condition}), 1), then);
+  describe(add_regions(record(OperationKind::if_then, Type::none, {condition}), 1), then);
 }
 
 void FunctionBuilder::if_else(Value condition, const Body& then, const Body& otherwise) {
   const std::uint32_t first =
-      add_regions(*record(OperationKind::if_else, Type::none, {condition}), 2);
+      add_regions(record(OperationKind::if_else, Type::none, {condition}), 2);
   describe(first, then);
   describe(first + 1, otherwise);
 }
 
 void FunctionBuilder::while_loop(const std::function<Value()>& condition, const Body& body) {
-  const std::uint32_t first = add_regions(*record(OperationKind::while_loop, Type::none), 2);
+  const std::uint32_t first = add_regions(record(OperationKind::while_loop, Type::none), 2);
   describe(first, [&] {
     const Value goes_on = condition();
     function_.regions[first].result = goes_on;
@@ -217,7 +216,7 @@ void FunctionBuilder::for_range(Value begin, Value end, Value step,
                                 const std::function<void(Value i)>& body) {
   const Variable counter = variable(begin);
   const std::uint32_t region =
-      add_regions(*record(OperationKind::for_range, begin.type, {counter, end, step}), 1);
+      add_regions(record(OperationKind::for_range, begin.type, {counter, end, step}), 1);
   const Value index{function_.values++, begin.type};
   constants_.push_back(false);
   function_.regions[region].arguments = {index};
@@ -225,8 +224,19 @@ void FunctionBuilder::for_range(Value begin, Value end, Value step,
 }
 
 int FunctionBuilder::mark() {
-  marks_.push_back(add_regions(*record(OperationKind::mark, Type::none), 1));
+  const int out = detached_mark();
+  place(out);
+  return out;
+}
+
+int FunctionBuilder::detached_mark() {
+  marks_.push_back(static_cast<std::uint32_t>(function_.regions.size()));
+  function_.regions.emplace_back();
   return static_cast<int>(marks_.size()) - 1;
+}
+
+void FunctionBuilder::place(int mark) {
+  record(OperationKind::mark, Type::none).regions = {marks_.at(static_cast<std::size_t>(mark)), 1};
 }
 
 void FunctionBuilder::at_mark(int mark, const Body& body) {
@@ -235,14 +245,47 @@ void FunctionBuilder::at_mark(int mark, const Body& body) {
   place_ = place;
 }
 
+void FunctionBuilder::by_role(const Body& first, const Body& second) {
+  const std::uint32_t regions = add_regions(record(OperationKind::by_role, Type::none), 2);
+  describe(regions, first);
+  describe(regions + 1, second);
+}
+
+void FunctionBuilder::if_of_role(Value condition, const Body& then) {
+  describe(add_regions(record(OperationKind::if_of_role, Type::none, {condition}), 1), then);
+}
+
+std::vector<Need> FunctionBuilder::take_second_role(int of_mark) {
+  std::vector<Need> out =
+      partition(function_, marks_.at(static_cast<std::size_t>(of_mark)), open_.back());
+  constants_.resize(static_cast<std::size_t>(function_.values), false);
+  return out;
+}
+
+Value FunctionBuilder::stand_in(Type type) {
+  constants_.push_back(false);
+  return {function_.values++, type};
+}
+
+Pointer FunctionBuilder::stand_in(StateSpace space) {
+  constants_.push_back(false);
+  return {function_.values++, space};
+}
+
+void FunctionBuilder::split() { record(OperationKind::split, Type::none); }
+
+std::vector<Need> FunctionBuilder::copy_of(int mark, Half half, const std::map<int, int>& with) {
+  std::vector<Need> out =
+      copy_half(function_, marks_.at(static_cast<std::size_t>(mark)), open_.back(), half, with);
+  constants_.resize(static_cast<std::size_t>(function_.values), false);
+  return out;
+}
+
 Function FunctionBuilder::finish() {
   assert(open_.size() == 1);
   open_.clear();
   function_.regions[Function::body].end = place_;
   return std::move(function_);
 }
-
-bool FunctionBuilder::mute(bool muted) { return std::exchange(muted_, muted); }
-bool FunctionBuilder::is_muted() const { return muted_; }
 
 }  // namespace tartan::TARTAN_ABI::codegen

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "compiler/codegen/function.h"
+#include "compiler/codegen/partition.h"
 #include "compiler/isa/special_registers.h"
 
 namespace tartan::TARTAN_ABI::codegen {
@@ -180,11 +181,28 @@ class FunctionBuilder {
   /// A position at which at_mark() can insert code later.
   int mark();
   void at_mark(int mark, const std::function<void()>& body);
-  /// While muted, instructions with effects are omitted: stores, copies, barriers, MMAs (their
-  /// results are then zero). Returns the previous setting.
-  bool mute(bool muted);
-  bool is_muted() const;
+  /// A mark whose position is told later, once: where place() is called.
+  int detached_mark();
+  void place(int mark);
 
+  // Two roles, see compiler/codegen/partition.h. In what the first one executes:
+  /// what each of them does here;
+  void by_role(const std::function<void()>& first, const std::function<void()>& second);
+  /// a condition of the first role, which the second one passes by.
+  void if_of_role(Value condition, const std::function<void()>& then);
+  /// Here is what the second role executes of what has been described at a mark, which holds no
+  /// more than the first role's part from then on.
+  std::vector<Need> take_second_role(int of_mark);
+
+  // Code that is executed elsewhere, whole or in halves. In its description, at a detached mark
+  // that has no place: a number and a pointer that each copy has another of,
+  Value stand_in(Type type);
+  Pointer stand_in(StateSpace space);
+  /// and where the second half begins.
+  void split();
+  /// Here is a copy of what has been described at a mark, or a half of it; `with`: ids of stand-ins
+  /// and of what stands for them.
+  std::vector<Need> copy_of(int mark, Half half, const std::map<int, int>& with);
   // The block and the warp.
   void barrier();                     // bar.sync 0
   void barrier(int id, int threads);  // bar.sync of some of the block's warps
@@ -204,11 +222,9 @@ class FunctionBuilder {
 
   /// A statement of PTX by inline assembly: in `text`, %0, %1, ... are the results and then the
   /// operands, as in CUDA's asm(). `pure`: it has no effect but its results, and no other lane
-  /// takes part; else nothing moves across it. While muted it has no results: Code::emit() reports
-  /// `why` if an effect depends on one.
+  /// takes part; else nothing moves across it.
   std::vector<Value> statement(std::string_view text, std::span<const Type> results,
-                               std::span<const Value> operands, bool pure,
-                               const std::string& why = "a statement is not executed");
+                               std::span<const Value> operands, bool pure);
 
   // The warpgroup (sm_90a).
   /// Products that add to the same accumulators, in one group: wgmma.fence, a wgmma with each
@@ -235,8 +251,8 @@ class FunctionBuilder {
  private:
   using Body = std::function<void()>;
 
-  /// The operation that is recorded last; null while muted, if it acts.
-  Operation* record(OperationKind kind, Type type, std::initializer_list<Operand> operands = {},
+  /// The operation that is recorded last.
+  Operation& record(OperationKind kind, Type type, std::initializer_list<Operand> operands = {},
                     std::initializer_list<std::int64_t> numbers = {});
   void take(Operation& operation, std::span<const Value> more);
   void note(Operation& operation, std::string_view text);
@@ -261,7 +277,6 @@ class FunctionBuilder {
   std::vector<bool> constants_;      // by id
   std::uint32_t place_ = 0;
   std::vector<std::uint32_t> marks_;  // regions
-  bool muted_ = false;
 };
 
 }  // namespace tartan::TARTAN_ABI::codegen

@@ -135,7 +135,6 @@ struct [[gnu::visibility("hidden")]] LlvmBuilder {
                             std::span<const Value> operands);
   std::vector<Value> statement(std::string_view text, std::span<const Type> results,
                                std::span<const Value> operands, bool pure);
-  Value absent(Type type, const std::string& why);
   std::vector<Value> warpgroup_product(const isa::Form& form, std::span<const Value> accumulators,
                                        std::span<const std::vector<Value>> steps);
   std::vector<Value> warpgroup_wait(int pending_groups, std::span<const Value> accumulators,
@@ -228,7 +227,6 @@ struct [[gnu::visibility("hidden")]] LlvmBuilder {
   detail::SharedLayout shared_layout;                // of the variables that became a part of it
   std::vector<llvm::GlobalVariable*> static_shared;  // in the order of their declarations
   std::vector<llvm::Argument*> tensor_maps;          // of late_params
-  std::vector<std::string> absences;                 // why results are absent: absent_results.h
 
   std::unique_ptr<llvm::DIBuilder> debug;
   llvm::DISubprogram* subprogram = nullptr;

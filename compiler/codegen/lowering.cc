@@ -143,7 +143,6 @@ void Lowering::lower(const Operation& op) {
     case constant: return made(op, to_.constant(op.type, number(0)));
     case real_constant: return made(op, to_.constant(op.type, std::bit_cast<double>(number(0))));
     case undefined: return made(op, to_.undefined(op.type));
-    case absent: return made(op, to_.absent(op.type, text(0)));
     case add: return made(op, to_.add(value(0), value(1)));
     case subtract: return made(op, to_.subtract(value(0), value(1)));
     case multiply: return made(op, to_.multiply(value(0), value(1)));
@@ -225,6 +224,9 @@ void Lowering::lower(const Operation& op) {
     case for_range:
     case while_loop:
     case mark: return lower_structure(op);
+    case by_role:
+    case if_of_role:
+    case split: assert(false && "it is in a part that is sliced"); return;
 
     case barrier: return to_.barrier();
     case barrier_of_some: return to_.barrier(small(0), small(1));

@@ -41,7 +41,6 @@ enum class OperationKind : std::uint8_t {
   constant,
   real_constant,
   undefined,
-  absent,
   add,
   subtract,
   multiply,
@@ -113,6 +112,9 @@ enum class OperationKind : std::uint8_t {
   for_range,
   while_loop,
   mark,
+  by_role,
+  if_of_role,
+  split,
   // The block and the warp.
   barrier,
   barrier_of_some,

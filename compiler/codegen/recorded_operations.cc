@@ -100,7 +100,7 @@ Value FunctionBuilder::convert(Value x, Type to) {
 }
 
 Value FunctionBuilder::convert_pair(Value low, Value high, Type to) {
-  Operation& pair = *record(OperationKind::convert_pair, to, {low, high});
+  Operation& pair = record(OperationKind::convert_pair, to, {low, high});
   return make(pair, u16);
 }
 
@@ -114,7 +114,7 @@ Value FunctionBuilder::pack(Value low, Value high, Type to) {
 }
 
 std::pair<Value, Value> FunctionBuilder::unpack(Value x, Type to) {
-  Operation& halves = *record(OperationKind::unpack, to, {x});
+  Operation& halves = record(OperationKind::unpack, to, {x});
   const Value low = make(halves, to);
   return {low, make(halves, to)};
 }
@@ -154,7 +154,7 @@ Value FunctionBuilder::load_if(Value condition, Pointer from, Type type) {
 }
 
 std::vector<Value> FunctionBuilder::load_vector(Pointer from, Type type, int count) {
-  return make(*record(OperationKind::load_vector, type, {from}, {count}), type, count);
+  return make(record(OperationKind::load_vector, type, {from}, {count}), type, count);
 }
 
 void FunctionBuilder::store(Pointer to, Value value) {
@@ -162,8 +162,8 @@ void FunctionBuilder::store(Pointer to, Value value) {
 }
 
 void FunctionBuilder::store_vector(Pointer to, std::span<const Value> values) {
-  Operation* const store = record(OperationKind::store_vector, values[0].type, {to});
-  if (store) take(*store, values);
+  Operation& store = record(OperationKind::store_vector, values[0].type, {to});
+  take(store, values);
 }
 
 // ---- Asynchronous copies and mbarriers.
@@ -229,24 +229,23 @@ void FunctionBuilder::prefetch_tensor_map(Pointer map) {
 
 void FunctionBuilder::tensor_load(Pointer to, Pointer map, std::span<const Value> coordinates,
                                   Pointer mbarrier, Value blocks, Eviction eviction) {
-  Operation* const copy = record(OperationKind::tensor_load, Type::none,
-                                 {to, map, mbarrier, blocks}, {number(eviction)});
-  if (copy) take(*copy, coordinates);
+  Operation& copy = record(OperationKind::tensor_load, Type::none, {to, map, mbarrier, blocks},
+                           {number(eviction)});
+  take(copy, coordinates);
 }
 
 void FunctionBuilder::pixels_load(Pointer to, Pointer map, std::span<const Value> coordinates,
                                   std::span<const Value> offsets, Pointer mbarrier) {
-  Operation* const copy = record(OperationKind::pixels_load, Type::none, {to, map, mbarrier},
-                                 {number(coordinates.size())});
-  if (!copy) return;
-  take(*copy, coordinates);
-  take(*copy, offsets);
+  Operation& copy = record(OperationKind::pixels_load, Type::none, {to, map, mbarrier},
+                           {number(coordinates.size())});
+  take(copy, coordinates);
+  take(copy, offsets);
 }
 
 void FunctionBuilder::tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from,
                                    bool adds) {
-  Operation* const copy = record(OperationKind::tensor_store, Type::none, {map, from}, {adds});
-  if (copy) take(*copy, coordinates);
+  Operation& copy = record(OperationKind::tensor_store, Type::none, {map, from}, {adds});
+  take(copy, coordinates);
 }
 
 void FunctionBuilder::bulk_commit() { record(OperationKind::bulk_commit, Type::none); }
@@ -292,12 +291,7 @@ std::vector<Value> FunctionBuilder::matrix(const isa::Form& form, Pointer addres
   assert(instruction && "no such instruction");
   const isa::OperandSpec* const d = instruction->operand(isa::Role::d);
   const int count = d ? d->count : 0;
-  if (muted_) {
-    std::vector<Value> zeros;
-    for (int i = 0; i < count; ++i) zeros.push_back(constant(d->type, 0));
-    return zeros;
-  }
-  Operation& product = *record(OperationKind::matrix, d ? d->type : Type::none, {address});
+  Operation& product = record(OperationKind::matrix, d ? d->type : Type::none, {address});
   product.form = static_cast<std::uint32_t>(function_.forms.size());
   function_.forms.push_back(form);
   take(product, operands);
@@ -307,12 +301,11 @@ std::vector<Value> FunctionBuilder::matrix(const isa::Form& form, Pointer addres
 std::vector<Value> FunctionBuilder::warpgroup_product(const isa::Form& form,
                                                       std::span<const Value> accumulators,
                                                       std::span<const std::vector<Value>> steps) {
-  if (muted_) return {accumulators.begin(), accumulators.end()};
   const auto instruction = isa::find(form);
   assert(instruction && "no such instruction");
   Operation& product =
-      *record(OperationKind::warpgroup_product, instruction->operand(isa::Role::d)->type, {},
-              {number(accumulators.size()), number(steps.size())});
+      record(OperationKind::warpgroup_product, instruction->operand(isa::Role::d)->type, {},
+             {number(accumulators.size()), number(steps.size())});
   product.form = static_cast<std::uint32_t>(function_.forms.size());
   function_.forms.push_back(form);
   take(product, accumulators);
@@ -323,9 +316,8 @@ std::vector<Value> FunctionBuilder::warpgroup_product(const isa::Form& form,
 std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
                                                    std::span<const Value> accumulators,
                                                    std::span<const Value> kept) {
-  if (muted_) return {accumulators.begin(), accumulators.end()};
-  Operation& wait = *record(OperationKind::warpgroup_wait, Type::none, {},
-                            {pending_groups, number(accumulators.size())});
+  Operation& wait = record(OperationKind::warpgroup_wait, Type::none, {},
+                           {pending_groups, number(accumulators.size())});
   take(wait, accumulators);
   take(wait, kept);
   std::vector<Value> out;
@@ -334,37 +326,26 @@ std::vector<Value> FunctionBuilder::warpgroup_wait(int pending_groups,
 }
 
 std::vector<Value> FunctionBuilder::statement(std::string_view text, std::span<const Type> results,
-                                              std::span<const Value> operands, bool pure,
-                                              const std::string& why) {
-  std::vector<Value> out;
-  if (muted_ && !pure) {
-    for (const Type each : results) {
-      Operation& absent = *record(OperationKind::absent, each);
-      note(absent, why);
-      out.push_back(make(absent, each));
-    }
-    return out;
-  }
+                                              std::span<const Value> operands, bool pure) {
   Operation& statement =
-      *record(pure ? OperationKind::pure_statement : OperationKind::statement, Type::none);
+      record(pure ? OperationKind::pure_statement : OperationKind::statement, Type::none);
   note(statement, text);
   take(statement, operands);
+  std::vector<Value> out;
   for (const Type each : results) out.push_back(make(statement, each));
   return out;
 }
 
 void FunctionBuilder::print(const std::string& format, std::span<const Value> values) {
-  Operation* const print = record(OperationKind::print, Type::none);
-  if (!print) return;
-  note(*print, format);
-  take(*print, values);
+  Operation& print = record(OperationKind::print, Type::none);
+  note(print, format);
+  take(print, values);
 }
 
 void FunctionBuilder::fail_assertion(const std::string& text, const std::string& file, int line) {
-  Operation* const fail = record(OperationKind::fail_assertion, Type::none, {}, {line});
-  if (!fail) return;
-  note(*fail, text);
-  note(*fail, file);
+  Operation& fail = record(OperationKind::fail_assertion, Type::none, {}, {line});
+  note(fail, text);
+  note(fail, file);
 }
 
 }  // namespace tartan::TARTAN_ABI::codegen

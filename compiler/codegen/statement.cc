@@ -4,7 +4,6 @@
 
 #include <cctype>
 
-#include "compiler/codegen/absent_results.h"
 #include "compiler/codegen/assembly.h"
 #include "compiler/codegen/llvm_builder.h"
 
@@ -71,10 +70,6 @@ std::vector<Value> LlvmBuilder::statement(std::string_view text, std::span<const
     out.push_back(value(bits_as(one, llvm_type(results[i])), results[i]));
   }
   return out;
-}
-
-Value LlvmBuilder::absent(Type type, const std::string& why) {
-  return value(build.CreateCall(absent_result(*module, llvm_type(type), absences, why)), type);
 }
 
 }  // namespace tartan::TARTAN_ABI::codegen

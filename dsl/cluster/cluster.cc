@@ -69,14 +69,13 @@ void cluster_barrier(KernelState& state) {
                      "cluster_barrier(): expected all threads, found the body of a warpgroup; move "
                      "it out of warpgroups()");
   } else if (by_all_threads(state, "cluster_barrier()")) {
-    if (state.f().is_muted()) return;
     land_all(state);
     if (state.fill.read_by_wgmma && state.memories.is_any_written()) state.f().proxy_fence();
     if (state.roles.current == Role::all) state.f().cluster_barrier();
     else consumers_cluster_barrier(state);
     state.cluster.met = true, state.cluster.accessed.reset();
   }
-  if (!state.f().is_muted()) state.memories.forget_writes_in_cluster();
+  state.memories.forget_writes_in_cluster();
 }
 
 bool refuse_remote(KernelState& state, const Tensor& tensor, std::string_view instruction) {
@@ -89,7 +88,6 @@ bool refuse_remote(KernelState& state, const Tensor& tensor, std::string_view in
 }
 
 void note_remote(KernelState& state, const Tensor& tensor) {
-  if (state.f().is_muted()) return;
   const auto report = [&](std::string message) {
     state.log.report("unsynchronized-tile"_rule, std::move(message));
   };
@@ -109,7 +107,6 @@ void note_remote(KernelState& state, const Tensor& tensor) {
 }
 
 void require_cluster_barrier(KernelState& state, const Tensor& from) {
-  if (state.f().is_muted()) return;
   Memory& memory = state.memories.of(from);
   if (!memory.written_by_others) return;
   state.log.report("unsynchronized-tile"_rule,
@@ -183,7 +180,7 @@ Scalar Builder::cluster_rank(Here at) {
 
 void Builder::cluster_barrier(Here at) {
   state_->at(at);
-  if (state_->roles.current == detail::Role::producer && !state_->f().is_muted())
+  if (state_->roles.current == detail::Role::producer)
     return state_->log.report("kernel-option"_rule,
                               "cluster_barrier() in a fill callback: consumer warps never reach "
                               "it; move it out of the pipeline");

@@ -41,9 +41,7 @@ bool good_name(KernelState& state, const std::string& name, std::string_view wha
   if (state.roles.current != detail::Role::all) {
     state.log.report(
         "kernel-option"_rule,
-        fmt::format("{} {} is declared inside roles(), which describes its body once per role; "
-                    "declare it outside",
-                    what, name));
+        fmt::format("{} {} is declared inside roles(): declare it outside", what, name));
     return false;
   }
   if (state.names.take(name)) return true;
@@ -267,7 +265,7 @@ void Builder::copy(const Global& from, const Shared& to, const CopyOptions& opti
 }
 void Builder::barrier(Here at) {
   state_->at(at);
-  if (state_->roles.current == detail::Role::producer && !state_->f().is_muted())
+  if (state_->roles.current == detail::Role::producer)
     return state_->log.report(
         "kernel-option"_rule,
         "barrier() in a fill callback: consumer warps never reach it; move it out of the pipeline");

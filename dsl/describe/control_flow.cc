@@ -95,8 +95,7 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
   const detail::Partial around = state_->partial;
   const detail::Split split = state_->threads.split(detail::HandleParts::value(condition).id,
                                                     first_thread(*state_), thread_count(*state_));
-  if (split > around.split && !state_->f().is_muted())
-    state_->partial = {split, state_->log.place()};
+  if (split > around.split) state_->partial = {split, state_->log.place()};
   state_->f().if_then(state_->value(condition),
                       [&] { state_->flights.in_body(state_->f(), before, body); });
   state_->partial = around;

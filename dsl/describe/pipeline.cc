@@ -135,10 +135,9 @@ void describe(Builder& k, KernelState& state, int stages, const Scalar& count, c
   detail::CommonRing* const common = ping_pong ? detail::next_ring(state, stages) : nullptr;
   if (ping_pong && !common) return;
   const int number = common ? detail::StageChecks::role_pipeline(common->pipeline)
-                     : roles.current == detail::Role::all ? state.stages.begin_pipeline()
-                     : roles.current == detail::Role::consumer
-                         ? detail::StageChecks::role_pipeline(roles.pipelines.size())
-                         : detail::StageChecks::role_pipeline(roles.next);
+                     : roles.current == detail::Role::all
+                         ? state.stages.begin_pipeline()
+                         : detail::StageChecks::role_pipeline(roles.pipelines.size());
   const detail::Stages ring{stages, count, fill, ahead, use, at, number, state.conditions, kind};
   if (roles.current != detail::Role::all) detail::role_pipeline(state, ring, common);
   else CommonPipeline(k, state, ring).run();

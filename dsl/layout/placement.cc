@@ -93,7 +93,7 @@ bool report(KernelState& state, std::string_view what, Lines lines, const WarpPl
 
 // Whether values, or tiles, have the same lines; reports if not.
 bool agree(KernelState& state, std::string_view what, const LineSource& x, const LineSource& y) {
-  if (state.f().is_muted() || is_same(x, y)) return true;
+  if (is_same(x, y)) return true;
   if (x.place.rows == 0 || y.place.rows == 0) return true;  // part of no tile
   const int lanes = x.kind.shape == y.kind.shape && x.kind.operand == y.kind.operand ? 1 : 32;
   const auto numbered = [&](const LineSource& of) {
@@ -166,7 +166,7 @@ bool same_places(KernelState& state, const FragmentKind& kind, const WarpPlace& 
 
 bool at_place(const TiledParts& mma, Operand operand, const WarpTile& given) {
   KernelState& state = *mma.state;
-  if (state.f().is_muted() || given.fragments().empty() || given.place().rows == 0 ||
+  if (given.fragments().empty() || given.place().rows == 0 ||
       is_bad(given.fragments().front()))
     return true;
   const std::string what = operand == Operand::c

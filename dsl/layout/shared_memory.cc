@@ -20,33 +20,47 @@ void check_stage(KernelState& state, const std::string& ring, const Scalar& stag
                                                      stages, of_pipeline->second));
 }
 
+namespace {
+
+// Of a matrix that both roles write, whichever is described first.
+void check_writers(KernelState& state, const Memory& memory, const std::string& name) {
+  if (!memory.filled || !memory.written_by_consumers) return;
+  state.log.report_at(
+      "unsynchronized-tile"_rule, *memory.filled,
+      fmt::format("{} is filled by producers and also written by consumers at {}, without "
+                  "synchronization; use one matrix for each",
+                  name, detail::text(*memory.written_by_consumers)));
+}
+
+void note_write_of_role(KernelState& state, Memory& memory, const std::string& name) {
+  if (state.roles.current != Role::consumer) return;
+  memory.written_by_consumers = state.log.place();
+  check_writers(state, memory, name);
+}
+
+}  // namespace
+
 void note_fill(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
   memory.ever_written = true;
-  if (memory.written_by_consumers)
-    state.log.report(
-        "unsynchronized-tile"_rule,
-        fmt::format("{} is filled by producers and also written by consumers at {}, without "
-                    "synchronization; use one matrix for each",
-                    to.name, text(*memory.written_by_consumers)));
-  if (memory.filled && memory.filled_by != state.roles.next)
+  if (memory.filled && memory.filled_by != state.roles.filled)
     state.log.report(
         "unsynchronized-tile"_rule,
         fmt::format("{} is also filled by another pipeline, at {}, whose consumers are not "
                     "waited for; use one ring for each pipeline",
                     to.name, text(*memory.filled)));
-  memory.filled = memory.written_here = state.log.place(), memory.filled_by = state.roles.next;
+  memory.filled = memory.written_here = state.log.place(), memory.filled_by = state.roles.filled;
+  check_writers(state, memory, to.name);
 }
 
 void note_write(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
-  // What producers pass by on their way to the next fill is written by consumers alone.
-  if (!memory.in_shared || state.f().is_muted()) return;
+  if (!memory.in_shared) return;
   if (is_remote(state, to)) {
     note_remote(state, to);
     Memory& own = state.memories.owner_of(to);
     own.ever_written = true, own.written_by_others = state.log.place();
-    if (state.roles.current == Role::consumer) own.written_by_consumers = state.log.place();
+    note_write_of_role(state, own, to.name);
     return;
   }
   memory.ever_written = true, memory.written_here = state.log.place();
@@ -54,7 +68,7 @@ void note_write(KernelState& state, const Tensor& to) {
     state.fill.plain = true;
     return note_fill(state, to);
   }
-  if (state.roles.current == Role::consumer) memory.written_by_consumers = state.log.place();
+  note_write_of_role(state, memory, to.name);
   // A pipeline waits for its own copies.
   if (!state.fill.asynchronous) memory.written = state.log.place();
 }
@@ -91,7 +105,7 @@ bool require_barrier(KernelState& state, const Tensor& from) {
   note_read(state, from);
   Memory& memory = state.memories.of(from);
   state.fill.read_by_threads |= memory.in_shared;
-  if (!memory.written || state.f().is_muted()) return true;
+  if (!memory.written) return true;
   state.log.report(
       "unsynchronized-tile"_rule,
       fmt::format(
@@ -117,7 +131,7 @@ void block_barrier(KernelState& state) {
     state.f().proxy_fence();  // wgmma sees writes of threads only after a fence
   if (state.roles.warpgroup >= 0) warpgroup_barrier(state);
   else if (state.roles.current == Role::all) state.f().barrier();
-  else state.f().barrier(consumers_barrier, thread_count(state));  // producers are muted
+  else state.f().barrier(consumers_barrier, thread_count(state));
   state.memories.forget_writes();
 }
 

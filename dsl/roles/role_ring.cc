@@ -49,14 +49,16 @@ void Cursor::go_to(const Scalar& position) {
   *parity_ = position & 1;
 }
 
-void add_pipeline(KernelState& state, int stages) {
-  RolePipeline pipeline{.stages = stages};
-  const std::int64_t bytes = stages * mbarrier_bytes;
+void add_pipeline(KernelState& state, const Stages& stages) {
+  RolePipeline pipeline{.stages = stages.stages, .at = stages.at};
+  const std::int64_t bytes = stages.stages * mbarrier_bytes;
   pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"), 2 * bytes);
   pipeline.empty = state.f().offset(pipeline.full, bytes);
   state.roles.pipelines.push_back(pipeline);
   state.fill.read_by_threads = false;
 }
+
+namespace {
 
 void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
                    const std::source_location& at) {
@@ -95,6 +97,8 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
   }
 }
 
+}  // namespace
+
 void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scalar& stage,
                  const std::source_location& at) {
   RolePipeline& pipeline = state.roles.pipelines[number];
@@ -102,6 +106,14 @@ void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scala
   if (pipeline.ping_pong || (state.config.options.cluster > 1 && state.config.has_tma()))
     pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
   else release_stage(k, state, pipeline, stage, at);
+}
+
+void settle_releases(Builder& k, KernelState& state, RolePipeline& pipeline) {
+  for (const auto& [mark, released] : pipeline.releases)
+    state.f().at_mark(mark, [&, stage = state.scalar(released)] {
+      release_stage(k, state, pipeline, stage, pipeline.at);
+    });
+  state.at(pipeline.at);
 }
 
 bool releases_late(const Stages& stages) {

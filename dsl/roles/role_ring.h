@@ -43,21 +43,19 @@ struct Production {
 };
 
 /// Declares the mbarriers of a pipeline, the last one from then on.
-void add_pipeline(KernelState& state, int stages);
+void add_pipeline(KernelState& state, const Stages& stages);
 
 /// Consumers release a stage. Every thread arrives, which releases what it has read; if only MMAs
 /// read, one lane arrives for its warp, and also beside wgmma, whose warps are converged: there a
 /// barrier of the warp orders what its threads have read, and a predicate takes the place of a
 /// branch, below which LLVM would move arithmetic that belongs above the next product. With
 /// multicast, they arrive at the barriers of all blocks that fill this one's stages; the producers
-/// decide which these are.
-void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
-                   const std::source_location& at);
-
-/// The same at once, or once it is known whether blocks fill each other's stages, and who reads
-/// them of all warpgroups in ping-pong.
+/// decide which these are: then, and in ping-pong, it waits for settle_releases().
 void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Scalar& stage,
                  const std::source_location& at);
+
+/// It is known now whether blocks fill each other's stages, and who reads them of all warpgroups.
+void settle_releases(Builder& k, KernelState& state, RolePipeline& pipeline);
 
 /// Whether a pipeline has stages enough for LateRelease, see model::most_prompt_stages.
 bool releases_late(const Stages& stages);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Producers and consumers: one description, which runs once for each.
+// Producers and consumers: one description, of which each executes its part.
 #include "dsl/roles/roles.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -29,7 +30,7 @@ class Consumption {
         at_(stages.at),
         number_(state.roles.pipelines.size()),
         cursor_(k, state, stages) {
-    add_pipeline(state, stages.stages);
+    add_pipeline(state, stages);
   }
 
   Scalar stage() const { return cursor_.stage(); }
@@ -86,34 +87,56 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
   });
 }
 
-// Describes the copies of a stage, or a part of them.
+// Describes the copies of a stage.
 void describe_fill(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
-                   codegen::Pointer full, FillPart part = FillPart::all) {
+                   codegen::Pointer full) {
   const InCallback in(state, stages, t, stage, true);
   state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
-  state.fill.asynchronous = true, state.fill.barrier = full, state.fill.part = part;
+  state.fill.asynchronous = true, state.fill.barrier = full;
   state.roles.fill_depth = state.flights.depth();
   const bool in_stage = std::exchange(state.roles.in_stage, true);
-  const bool muted = state.f().mute(part == FillPart::late || state.f().is_muted());
   stages.fill(t, stage);
-  state.f().mute(muted);
   state.at(stages.at);
   state.roles.in_stage = in_stage;
-  state.fill.asynchronous = false, state.fill.part = FillPart::all;
+  state.fill.asynchronous = false;
 }
 
-// Whether the fill callback calls griddepcontrol_wait(), where consumers have done so, too. Only
-// describing it tells: in a branch that is never taken.
-bool fill_waits(KernelState& state, const Stages& stages) {
-  if (!state.config.has_tma() || !state.roles.consumers_wait) return false;
-  codegen::FunctionBuilder& f = state.f();
-  const bool muted = f.mute(true);
-  state.fill.waits = false;
-  f.if_then(f.constant(Type::pred, std::int64_t{0}),
-            [&] { describe_fill(state, stages, 0, 0, {}); });
-  f.mute(muted);
-  return std::exchange(state.fill.waits, false);
-}
+// The copies of a stage, described apart from where they are issued: all at one place or, where the
+// callback waits for the previous launch, those before and those behind the wait.
+class FillApart {
+ public:
+  FillApart(KernelState& state, const Stages& stages)
+      : state_(state), mark_(state.f().detached_mark()) {
+    codegen::FunctionBuilder& f = state.f();
+    const Type type = stages.count.type() == Type::none ? u32 : stages.count.type();
+    t_ = f.stand_in(type), stage_ = f.stand_in(u32), full_ = f.stand_in(StateSpace::shared);
+    state.fill.divisible = true, state.fill.divided = false;
+    f.at_mark(mark_,
+              [&] { describe_fill(state, stages, state.scalar(t_), state.scalar(stage_), full_); });
+    state.fill.divisible = false;
+  }
+
+  bool is_divided() const { return state_.fill.divided; }
+
+  void issue(codegen::Half half, const Scalar& t, const Scalar& stage, codegen::Pointer full) {
+    codegen::Value tile = state_.value(t, is_constant(t) ? t_.type : Type::none);
+    if (tile.type != t_.type) tile = state_.f().convert(tile, t_.type);
+    const std::map<int, int> with{
+        {t_.id, tile.id}, {stage_.id, state_.value(stage, u32).id}, {full_.id, full.id}};
+    for (const codegen::Need& each : state_.f().copy_of(mark_, half, with))
+      state_.log.report_at(
+          "wrong-role"_rule, each.place,
+          "copies behind griddepcontrol_wait() need a result from before it, where the fill "
+          "callback's statements are executed for earlier copies alone: expected the statement "
+          "behind the wait, too");
+  }
+
+ private:
+  KernelState& state_;
+  int mark_;
+  codegen::Value t_, stage_;
+  codegen::Pointer full_;
+};
 
 // The bytes that TMA copies into the stage are expected before its first copy, at `before`.
 void expect_bytes(KernelState& state, codegen::Pointer full, int before) {
@@ -161,7 +184,7 @@ codegen::Value tma_issuer(KernelState& state) {
 // as there are run ahead of the first late one; then both parts of a stage are filled in turn.
 // Gives the number of arrivals at `full`.
 int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
-                     const RolePipeline& pipeline, Cursor& early) {
+                     const RolePipeline& pipeline, Cursor& early, FillApart& fill) {
   codegen::FunctionBuilder& f = state.f();
   Cursor late(k, state, stages);
   std::optional<ScalarVariable> free;  // stages that nothing has filled yet, of those that may be
@@ -175,13 +198,13 @@ int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
     f.mbarrier_wait(early.of(pipeline.empty), early.other_parity());
     const Scalar stage = early.stage();
     expecting = early.of(pipeline.full), before = f.mark();
-    describe_fill(state, stages, t, stage, expecting, FillPart::early);
+    fill.issue(codegen::Half::before, t, stage, expecting);
     early.advance();
   };
   const auto fill_late = [&](const Scalar& t) {
     const Scalar stage = late.stage();
     const codegen::Pointer full = late.of(pipeline.full);
-    describe_fill(state, stages, t, stage, full, FillPart::late);
+    fill.issue(codegen::Half::behind, t, stage, full);
     arrivals = signal_stage(state, expecting, before, full);
     late.advance();
   };
@@ -199,19 +222,11 @@ int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
   return arrivals;
 }
 
-// What is known only when the filling is described: who releases the stages how, and which
-// producers have work.
-void finish_production(Builder& k, KernelState& state, const Stages& stages, RolePipeline& pipeline,
+// What is known only when the filling is described: which producers have work.
+void finish_production(KernelState& state, const Stages& stages, RolePipeline& pipeline,
                        const std::shared_ptr<Production>& production) {
   codegen::FunctionBuilder& f = state.f();
   pipeline.sharing = state.fill.sharing;
-  state.roles.current = Role::consumer;
-  for (const auto& [mark, released] : pipeline.releases)
-    f.at_mark(mark, [&, stage = state.scalar(released)] {
-      release_stage(k, state, pipeline, stage, stages.at);
-    });
-  state.roles.current = Role::producer;
-  state.at(stages.at);
   if (pipeline.sharing != Sharing::none)
     state.roles.drains.emplace_back(
         [&state, &f, production, at = stages.at, empty = pipeline.empty, count = stages.stages] {
@@ -256,14 +271,12 @@ void check_means(KernelState& state, const RolePipeline& pipeline, int arrivals)
 }
 
 // `ring`: what warpgroups have in common; only the first of them begins it.
-void produce(Builder& k, KernelState& state, const Stages& stages, CommonRing* ring) {
+void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t number,
+             CommonRing* ring) {
+  if (number >= state.roles.pipelines.size()) return;  // consumers reported it
   const bool begins = !ring || !ring->producer;
-  if (begins && state.roles.next >= state.roles.pipelines.size()) return;  // consumers reported it
-  const std::size_t number = begins ? state.roles.next++ : ring->pipeline,
-                    next = std::exchange(state.roles.next, number + 1);
   RolePipeline& pipeline = state.roles.pipelines[number];
   codegen::FunctionBuilder& f = state.f();
-  const bool muted = f.mute(false);
   const auto production =
       begins ? std::make_shared<Production>(Cursor(k, state, stages)) : ring->producer;
   if (ring) ring->producer = production;
@@ -280,6 +293,7 @@ void produce(Builder& k, KernelState& state, const Stages& stages, CommonRing* r
   state.fill.sharing = Sharing::none;
   state.fill.tma_bytes = 0;
   int arrivals = 0, behind = 0;
+  std::optional<FillApart> apart;
   // Of the stage so many before this one, if there is one.
   const auto signal_before = [&](int by, const Scalar& exists, int pending) {
     f.copy_async_wait(pending);
@@ -292,7 +306,8 @@ void produce(Builder& k, KernelState& state, const Stages& stages, CommonRing* r
     const Scalar stage = cursor.stage();
     const codegen::Pointer full = cursor.of(pipeline.full);
     const int before = f.mark();
-    describe_fill(state, stages, t, stage, full);
+    if (apart) apart->issue(codegen::Half::both, t, stage, full);
+    else describe_fill(state, stages, t, stage, full);
     behind = signalled_behind(state, stages);
     if (behind == 0) {
       arrivals = signal_stage(state, full, before, full);
@@ -305,23 +320,71 @@ void produce(Builder& k, KernelState& state, const Stages& stages, CommonRing* r
     cursor.advance();
   };
   const auto produce_all = [&] {
-    if (ring || !fill_waits(state, stages)) {
+    // Only describing the callback tells whether it waits.
+    if (!ring && state.config.has_tma() && state.roles.consumers_wait) apart.emplace(state, stages);
+    if (!apart || !apart->is_divided()) {
       k.loop(0, stages.count, 1, step, stages.at);
       for (int by = behind; by > 0; --by) signal_before(by, stages.count >= by, by - 1);
       return;
     }
-    arrivals = produce_in_parts(k, state, stages, pipeline, cursor);
+    arrivals = produce_in_parts(k, state, stages, pipeline, cursor, *apart);
   };
   k.when(thread_index(state) < *busy, produce_all, stages.at);
-  state.roles.next = next;
   if (!begins) {
     check_means(state, pipeline, arrivals);
   } else {
     pipeline.full_arrivals = arrivals;
-    finish_production(k, state, stages, pipeline, production);
+    finish_production(state, stages, pipeline, production);
   }
   state.fill.starts_tma = {};
-  f.mute(muted);
+}
+
+// While it lives, producers are described amid what consumers do.
+class AsProducer {
+ public:
+  AsProducer(KernelState& state, std::size_t pipeline)
+      : state_(state),
+        begin_(std::exchange(state.roles.begin, state.roles.producers_begin)),
+        partial_(std::exchange(state.partial, {})),
+        fill_(state.fill),
+        in_flight_(state.flights.set_aside()) {
+    state.roles.current = Role::producer, state.roles.filled = pipeline;
+  }
+  ~AsProducer() {
+    state_.roles.current = Role::consumer, state_.roles.begin = begin_;
+    state_.partial = partial_, state_.fill = fill_;
+    state_.flights.bring_back(std::move(in_flight_));
+  }
+  AsProducer(const AsProducer&) = delete;
+  AsProducer& operator=(const AsProducer&) = delete;
+
+ private:
+  KernelState& state_;
+  int begin_;
+  Partial partial_;
+  StageFill fill_;
+  Flights::Variables in_flight_;
+};
+
+std::string_view told(codegen::Need::Of what) {
+  switch (what) {
+    using enum codegen::Need::Of;
+    case result: break;
+    case thread:
+      return "a fill callback needs the index of a thread that is computed outside of it, where it "
+             "is that of a consumer: expected thread(), lane() or warp() inside the callback";
+    case variable:
+      return "producer warps need a variable that a use callback changes, which they do not "
+             "execute: expected a value that both roles compute, outside of the callbacks";
+  }
+  return "producer warps need a result that they do not have: expected the statement inside the "
+         "fill callback that uses it; outside of fill callbacks consumers alone execute it";
+}
+
+// What producers execute of a body that has been described for consumers.
+void take_producers_part(KernelState& state, int body) {
+  for (const codegen::Need& each : state.f().take_second_role(body))
+    state.log.report_at("wrong-role"_rule, each.place, std::string(told(each.what)));
 }
 
 void move_registers(KernelState& state, Role role) {
@@ -378,10 +441,10 @@ void mark_prologue(KernelState& state) {
 
 bool divides_fill(KernelState& state) {
   if (state.roles.current == Role::consumer) state.roles.consumers_wait = true;
-  if (state.roles.current != Role::producer || !state.roles.in_stage) return false;
-  state.fill.waits = true;
-  if (state.fill.part == FillPart::all) return false;
-  state.f().mute(state.fill.part == FillPart::early);
+  if (state.roles.current != Role::producer || !state.roles.in_stage || !state.fill.divisible)
+    return false;
+  state.fill.divided = true;
+  state.f().split();
   return true;
 }
 
@@ -428,9 +491,18 @@ void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring) {
         "pipeline inside another pipeline's stage: producer warps never reach it; "
         "run them one after the other, or fill both rings in one stage");
   Builder k(state.shared_from_this());
-  if (state.roles.current == Role::producer) produce(k, state, stages, ring);
-  else if (ring) consume_in_turn(k, state, stages, *ring);
-  else consume(k, state, stages);
+  const std::size_t number = ring ? ring->pipeline : state.roles.pipelines.size();
+  const auto consume_all = [&] {
+    if (ring) consume_in_turn(k, state, stages, *ring);
+    else consume(k, state, stages);
+  };
+  const auto produce_all = [&] {
+    const AsProducer as(state, number);
+    produce(k, state, stages, number, ring);
+  };
+  state.f().by_role(consume_all, produce_all);
+  if (!ring && number < state.roles.pipelines.size())
+    settle_releases(k, state, state.roles.pipelines[number]);
 }
 
 }  // namespace detail
@@ -457,27 +529,27 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   detail::mark_prologue(state);
   f.barrier();
   const Scalar computes = thread_index(state) < state.config.options.block;
-  int all_filled = -1;  // where producers have started all copies
-  const auto run = [&](Role role) {
-    state.roles.current = role, state.roles.next = 0;
-    detail::move_registers(state, role);
-    state.roles.begin = f.mark();
-    const std::size_t mistakes = state.log.diags().size();
-    if (role == Role::consumer || mistakes == 0) {
-      const bool muted = f.mute(role == Role::producer);
-      body();
-      state.at(at);
-      if (role == Role::consumer) finish_stores(state);
-      f.mute(muted);
-      if (role == Role::producer) all_filled = f.mark();
-      if (role == Role::producer)
-        for (const auto& each : std::exchange(state.roles.drains, {})) each();
-    }
-    if (role == Role::producer && all_filled < 0) all_filled = f.mark();
-    state.roles.current = Role::all;
+  state.roles.producers_begin = f.detached_mark();
+  int described = -1, all_filled = -1;  // the body; where producers have started all copies
+  const auto consume = [&] {
+    state.roles.current = Role::consumer;
+    detail::move_registers(state, Role::consumer);
+    state.roles.begin = f.mark(), described = f.mark();
+    f.at_mark(described, body);
+    state.at(at);
+    finish_stores(state);
   };
-  f.if_else(
-      state.value(computes), [&] { run(Role::consumer); }, [&] { run(Role::producer); });
+  const auto produce = [&] {
+    state.roles.current = Role::producer;
+    detail::move_registers(state, Role::producer);
+    f.place(state.roles.producers_begin);
+    detail::take_producers_part(state, described);
+    state.at(at);
+    all_filled = f.mark();
+    for (const auto& each : std::exchange(state.roles.drains, {})) each();
+  };
+  f.if_else(state.value(computes), consume, produce);
+  state.roles.current = Role::all;
   f.at_mark(state.roles.prologue, [&] {
     detail::prefetch_maps(state);
     detail::init_barriers(state);

@@ -58,9 +58,9 @@ void stage_stores_in(const Ring& ring);
 /// the first griddepcontrol_wait() outside of loops and conditions, or at roles().
 void mark_prologue(KernelState& state);
 
-/// griddepcontrol_wait() in a fill callback of producers divides it, where consumers wait, too:
-/// copies before it are issued ahead, for all stages that are free at first, and only those after
-/// it wait. False anywhere else.
+/// griddepcontrol_wait() in a fill callback of producers divides it, where consumers have waited,
+/// too: copies before it are issued ahead, for all stages that are free at first, and only those
+/// after it wait. False anywhere else.
 bool divides_fill(KernelState& state);
 
 /// This role's part of a pipeline, inside Builder::roles(). `ring`: that warpgroups have in common.

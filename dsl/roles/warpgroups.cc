@@ -53,11 +53,12 @@ bool can_divide(KernelState& state) {
 // The body of one of them. Producers pass through all, in turn.
 void describe(KernelState& state, int warpgroup, const std::function<void()>& body) {
   state.roles.next_turn = state.roles.next_ring = 0;
-  if (state.roles.current == Role::producer) return body();
   codegen::FunctionBuilder& f = state.f();
   const BeforeBody before = state.flights.before_body(f, false);
   const codegen::Value here = state.value(consumer_index(state) / warpgroup_threads == warpgroup);
-  f.if_then(here, [&] { state.flights.in_body(f, before, body); });
+  const auto described = [&] { state.flights.in_body(f, before, body); };
+  if (state.roles.current == Role::all) f.if_then(here, described);
+  else f.if_of_role(here, described);
 }
 
 std::string_view name_of(bool ping_pong) { return ping_pong ? "ping_pong()" : "in_turn()"; }
@@ -173,10 +174,8 @@ bool may_ping_pong(KernelState& state) {
 CommonRing* next_ring(KernelState& state, int stages) {
   RoleState& roles = state.roles;
   const std::size_t number = roles.next_ring++;
-  if (number == roles.rings.size() && roles.warpgroup == 0) {
-    const bool produces = roles.current == Role::producer;
-    return &roles.rings.emplace_back(produces ? roles.next : roles.pipelines.size());
-  }
+  if (number == roles.rings.size() && roles.warpgroup == 0)
+    return &roles.rings.emplace_back(roles.pipelines.size());
   if (number >= roles.rings.size()) {
     state.log.report("operand-count"_rule,
                      fmt::format("ping_pong(): warpgroup {} has more of them than warpgroup 0; "
@@ -202,7 +201,7 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
   codegen::FunctionBuilder& f = state.f();
   const Turns* turns = next_turns(state, true);
   if (!turns) return;
-  if (roles.warpgroup == 0) add_pipeline(state, stages.stages);
+  if (roles.warpgroup == 0) add_pipeline(state, stages);
   roles.pipelines[ring.pipeline].ping_pong = true;
   state.fill.read_by_threads = false;
   Turn turn(k, state, *turns, stages.at);
@@ -299,19 +298,21 @@ void Builder::warpgroups(const std::function<void(int)>& body, Here at) {
   detail::RoleState& roles = state.roles;
   roles.warpgroups = detail::warpgroups_of(state);
   if (!detail::is_free_barrier(state, 0)) return;
-  if (roles.current != detail::Role::producer) {
-    state.log.choose("warpgroups",
-                     fmt::format("{}, each with a body of its own",
-                                 detail::counted(roles.warpgroups, "warpgroup")),
-                     "they meet at no barrier of the CTA");
-    roles.first_turn = roles.turns.size();
-  }
+  state.log.choose("warpgroups",
+                   fmt::format("{}, each with a body of its own",
+                               detail::counted(roles.warpgroups, "warpgroup")),
+                   "they meet at no barrier of the CTA");
+  roles.first_turn = roles.turns.size();
   for (int i = 0; i < roles.warpgroups; ++i) {
     roles.warpgroup = i;
     detail::describe(state, i, [&] { body(i); });
     state.at(at);
-    if (roles.current != detail::Role::producer) detail::check_turns(state);
+    detail::check_turns(state);
   }
+  roles.warpgroup = 0;
+  for (const detail::CommonRing& each : roles.rings)
+    if (each.pipeline < roles.pipelines.size())
+      detail::settle_releases(*this, state, roles.pipelines[each.pipeline]);
   roles.warpgroup = -1;
   roles.rings.clear();  // they hold the state
 }
@@ -321,7 +322,6 @@ void Builder::in_turn(const std::function<void()>& body, Here at) {
   detail::KernelState& state = *state_;
   if (!state.has_body(body != nullptr, "in_turn()")) return;
   if (!detail::may_take_turns(state, "in_turn()")) return;
-  if (state.roles.current == detail::Role::producer) return body();
   const detail::Turns* turns = detail::next_turns(state, false);
   if (!turns) return;
   detail::Turn turn(*this, state, *turns, at);

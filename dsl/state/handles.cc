@@ -47,7 +47,7 @@ bool is_made(const std::shared_ptr<KernelState>& state, std::string_view what) {
 
 bool KernelState::owns_state(const std::shared_ptr<KernelState>& state, std::string_view what) {
   if (!is_described()) return false;
-  if (!state && !function->is_muted()) log.note_empty(what.empty() ? "a matrix" : what);
+  if (!state) log.note_empty(what.empty() ? "a matrix" : what);
   if (!state) return false;
   if (state.get() == this) return true;
   log.report("foreign-value"_rule, fmt::format("{} belongs to another kernel", what));

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
@@ -105,6 +106,11 @@ class Flights {
   /// Called around the body of a loop or condition: before it, and in it.
   BeforeBody before_body(codegen::FunctionBuilder& f, bool loops) const;
   void in_body(codegen::FunctionBuilder& f, BeforeBody before, const std::function<void()>& body);
+  /// The variables, which another role does not have: while these are set aside, it is described.
+  using Variables = std::vector<std::shared_ptr<VariableRecord>>;
+  Variables set_aside() { return std::exchange(variables_, {}); }
+  void bring_back(Variables variables) { variables_ = std::move(variables); }
+
   /// The innermost open scope, and whether one still is.
   int scope() const { return scopes_.back(); }
   bool is_open(int scope) const;
@@ -126,7 +132,7 @@ class Flights {
   std::vector<int> commits_;       // the scope of each
   int last_kept_ = 0;              // the last commit whose products read registers
   std::vector<Landing> landings_;  // up to which group all are done, and where that is known
-  std::vector<std::shared_ptr<VariableRecord>> variables_;
+  Variables variables_;
   std::vector<BeforeBody> bodies_;  // open bodies, the innermost last
 };
 

@@ -57,7 +57,7 @@ Split ThreadValues::split(int condition, int first, int count) const {
 namespace {
 
 bool reached_by(KernelState& state, std::string_view call, Split least, std::string_view whom) {
-  if (state.partial.split < least || state.f().is_muted()) return true;
+  if (state.partial.split < least) return true;
   state.log.report("divergent-collective"_rule,
                    fmt::format("{}: expected {}, found the condition at {}, which holds for some "
                                "of them only; move it out of the condition",

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <source_location>
 #include <utility>
 #include <vector>
 
@@ -33,13 +34,14 @@ enum class Sharing : std::uint8_t { none, cross, all };
 /// for `full`, producers for `empty`; phases alternate with each pass over the ring.
 struct RolePipeline {
   int stages = 0;
-  codegen::Pointer full, empty;
+  std::source_location at = {};  // where it is described
+  codegen::Pointer full = {}, empty = {};
   int full_arrivals = 0, empty_arrivals = 0;
   bool threads_read = false;  // ordinary loads read the stages, beside MMAs
   bool ping_pong = false;     // of several warpgroups
   Sharing sharing = Sharing::none;
   // With multicast, and in ping-pong: the marks where consumers release, and which stages.
-  std::vector<std::pair<int, codegen::Value>> releases;
+  std::vector<std::pair<int, codegen::Value>> releases = {};
 };
 
 /// What warpgroups do in turn, where: an mbarrier for each, whose phase ends when its turn comes.
@@ -77,22 +79,19 @@ struct RoleState {
   std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
   int prologue = -1;                // see mark_prologue()
   int begin = -1;                   // the mark where the role's code begins
+  int producers_begin = -1;         // that of producers
   std::vector<RolePipeline> pipelines;
-  std::size_t next = 0;  // the next pipeline that this role reaches
+  std::size_t filled = 0;  // the pipeline whose stages producers fill
   // Of producers: wait until all stages are released. They hold the state, so whoever runs them
   // takes them out of it.
   std::vector<std::function<void()>> drains;
 };
 
-/// What of a fill callback is described: all of it, or what comes before or after its
-/// griddepcontrol_wait().
-enum class FillPart : std::uint8_t { all, early, late };
-
 /// How the current stage is filled: by the threads' copies, asynchronous or not, or by TMA, which
 /// one thread starts and which counts its bytes at the mbarrier.
 struct StageFill {
-  FillPart part = FillPart::all;
-  bool waits = false;         // its callback calls griddepcontrol_wait()
+  bool divisible = false;     // at its callback's griddepcontrol_wait()
+  bool divided = false;       // there
   bool asynchronous = false;  // copies to shared memory use cp.async if possible
   bool by_threads = false, plain = false;
   int tma_bytes = 0;

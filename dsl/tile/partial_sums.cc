@@ -50,9 +50,7 @@ Shared exchange_memory(KernelState& state, Type type, std::int64_t rows, std::in
 std::vector<Scalar> combined(const std::vector<Scalar>& values, Combine combine, Here at) {
   KernelState& state = *state_of(values[0]);
   const int count = static_cast<int>(values.size()), cluster = cluster_of(state);
-  if (cluster == 1 || !has_clusters(state, "a sum or maximum over the cluster") ||
-      state.f().is_muted())
-    return values;
+  if (cluster == 1 || !has_clusters(state, "a sum or maximum over the cluster")) return values;
   Builder k(state.shared_from_this());
   const Shared parts = exchange_memory(state, values[0].type(), count, thread_count(state));
   const Scalar thread = thread_index(state);
@@ -137,12 +135,6 @@ class Scatter {
 
   WarpTile run() {
     std::vector<std::vector<Fragment>> rows(static_cast<std::size_t>(tile_.down()));
-    if (state_.f().is_muted()) {  // producers, who take no part
-      for (int i = 0; i < tile_.down(); ++i)
-        for (int j = 0; j < own(); ++j)
-          rows[static_cast<std::size_t>(i)].push_back(tile_.fragment(i, j));
-      return result(rows);
-    }
     const int together = columns_together();
     if (!together) return {};
     together_ = together;

@@ -77,7 +77,6 @@ class Reduction {
   int count() const { return lines_ == Lines::rows ? tile_.place().rows : tile_.place().cols; }
 
   std::vector<Scalar> across_warps(const std::vector<Scalar>& values) {
-    if (state_.f().is_muted()) return values;  // producers, who take no part
     codegen::FunctionBuilder& f = state_.f();
     const std::vector<Scalar> places = line_places(k_, tile_, lines_, at_);
     const Scalar part = this->part();

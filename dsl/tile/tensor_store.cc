@@ -45,7 +45,6 @@ bool has_room(KernelState& state, const Tensor& to, const WarpPlace& place) {
 
 // Whether there is something to store; reports what cannot be.
 bool is_storable(KernelState& state, const Tensor& to, const WarpTile& tile) {
-  if (state.f().is_muted()) return false;
   if (tile.fragments().empty()) return state.log.note_empty("the tile"), false;
   for (const Fragment& each : tile.fragments())
     if (is_bad(each)) return false;

@@ -82,7 +82,7 @@ void Assignment::note(int body) {
 // A value that the body computes is found by codegen::values_out_of_scope().
 void KernelState::check_assigned(const Scalar& scalar) {
   const int body = Parts::assigned_in(scalar);
-  if (flights.is_open(body) || f().is_muted()) return;
+  if (flights.is_open(body)) return;
   const bool computed = !is_constant(scalar) && !flights.is_open(Parts::made_in(scalar)) &&
                         !f().is_constant(Parts::value(scalar));
   if (computed || !assignments_told.insert(body).second) return;
@@ -194,7 +194,6 @@ void derive_range(LaunchInterface& launch, const Scalar& result, const Scalar& x
 // Records what each thread has in `value`, op of x and y.
 void note_threads(KernelState& state, Value value, Operator op, Type type,
                   const ThreadValues::Term& x, const ThreadValues::Term& y) {
-  if (state.f().is_muted()) return;
   const auto folded = [op](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> {
     if (is_division(op) && b == 0) return std::nullopt;
     return fold(op, a, b);

@@ -59,25 +59,104 @@ TEST(Recorded, AMarkHoldsWhatIsDescribedLater) {
             "  warp_sync\n");
 }
 
-TEST(Recorded, WhatActsIsLeftOutWhileMuted) {
+// A number of loops that both roles count, a barrier of the first one, and what each does in turn.
+TEST(Recorded, TheSecondRoleTakesWhatItsOwnWorkNeeds) {
   FunctionBuilder f = simple("sm_90a");
   const Pointer out = f.pointer_param(1);
-  EXPECT_FALSE(f.mute(true));
-  f.store(out, f.constant(u32, 1));
-  f.mbarrier_arrive(out);
-  f.cluster_barrier();
-  f.tensor_store(out, {}, out);
-  const std::vector<Value> results = f.statement("tanh.approx.f32 %0, 0f00000000;",
-                                                 std::vector<Type>{f32}, {}, false, "no reason");
-  const Value lane = f.special(isa::SpecialRegister::tid_x);
-  EXPECT_TRUE(f.mute(false));
-  f.store(out, f.shuffle_xor(lane, 1));
+  const int body = f.mark();
+  f.at_mark(body, [&] {
+    const Value count = f.load(f.pointer_param(0), u32);
+    const Value unused = f.add(count, f.constant(u32, 7));
+    f.store(out, unused);
+    f.for_range(f.constant(u32, 0), count, f.constant(u32, 1), [&](Value i) {
+      f.barrier();
+      f.if_of_role(f.compare(Compare::lt, i, f.constant(u32, 7)), [&] {
+        f.by_role([&] { f.barrier(3, 64); }, [&] { f.store(out, f.multiply(i, i)); });
+      });
+    });
+  });
+  f.barrier(4, 32);
+  EXPECT_TRUE(f.take_second_role(body).empty());
   EXPECT_EQ(body_of(f),
-            "  %2: f32 = absent \"no reason\"\n"
-            "  %3: u32 = special #0\n"
-            "  %4: u32 = shuffle_xor %3 #1\n"
-            "  store.u32 %0 %4\n");
-  EXPECT_EQ(results.size(), 1U);
+            "  mark\n"
+            "    %2: u32 = load %1\n"
+            "    %4: u32 = add %2 7\n"
+            "    store.u32 %0 %4\n"
+            "    set.u32 %7 0\n"
+            "    for.u32 %7 %2 1\n"
+            "      %8: u32\n"
+            "      barrier\n"
+            "      %10: pred = compare %8 7 #2\n"
+            "      if %10\n"
+            "        mark\n"
+            "          barrier_of_some #3 #64\n"
+            "  barrier_of_some #4 #32\n"
+            "  %12: u32 = load %1\n"
+            "  set.u32 %7 0\n"
+            "  for.u32 %7 %12 1\n"
+            "    %13: u32\n"
+            "    %14: u32 = multiply %13 %13\n"
+            "    store.u32 %0 %14\n");
+}
+
+std::vector<Need> missed(const std::function<void(FunctionBuilder&, Pointer)>& described) {
+  FunctionBuilder f = simple("sm_90a");
+  const Pointer out = f.pointer_param(1);
+  const int body = f.mark();
+  f.at_mark(body, [&] { described(f, out); });
+  return f.take_second_role(body);
+}
+
+TEST(Recorded, TheSecondRoleDoesNotHaveWhatTheFirstAloneDoes) {
+  const std::vector<Need> result = missed([](FunctionBuilder& f, Pointer out) {
+    const Value made = f.statement("atom.global.inc.u32 %0, [%1], 1;", std::vector<Type>{u32},
+                                   std::vector{f.global_address(out)}, false)[0];
+    f.by_role([] {},
+              [&] {
+                f.if_then(f.compare(Compare::lt, made, f.constant(u32, 1)),
+                          [&] { f.store(out, f.constant(u32, 1)); });
+              });
+  });
+  ASSERT_EQ(result.size(), 1U);
+  EXPECT_EQ(result[0].what, Need::Of::result);
+
+  const std::vector<Need> thread = missed([](FunctionBuilder& f, Pointer out) {
+    const Value made = f.add(f.special(isa::SpecialRegister::tid_x), f.constant(u32, 1));
+    f.by_role([] {}, [&] { f.store(out, made); });
+  });
+  ASSERT_EQ(thread.size(), 1U);
+  EXPECT_EQ(thread[0].what, Need::Of::thread);
+
+  const std::vector<Need> variable = missed([](FunctionBuilder& f, Pointer out) {
+    const Variable count = f.variable(f.constant(u32, 1));
+    f.by_role([&] { f.set(count, f.constant(u32, 2)); }, [] {});
+    f.by_role([] {}, [&] { f.store(out, f.get(count)); });
+  });
+  ASSERT_EQ(variable.size(), 1U);
+  EXPECT_EQ(variable[0].what, Need::Of::variable);
+}
+
+TEST(Recorded, AHalfHasItsOwnEffectsAndWhatTheseNeed) {
+  FunctionBuilder f = simple("sm_90a");
+  const Pointer out = f.pointer_param(1);
+  const int apart = f.detached_mark();
+  const Value index = f.stand_in(u32);
+  f.at_mark(apart, [&] {
+    const Value shared = f.add(index, f.constant(u32, 1));
+    f.store(out, shared);
+    f.split();
+    f.store(out, f.multiply(shared, shared));
+  });
+  const Value first = f.special(isa::SpecialRegister::ctaid_x);
+  EXPECT_TRUE(f.copy_of(apart, Half::behind, {{index.id, first.id}}).empty());
+  EXPECT_TRUE(f.copy_of(apart, Half::before, {{index.id, f.constant(u32, 5).id}}).empty());
+  EXPECT_EQ(body_of(f),
+            "  %5: u32 = special #9\n"
+            "  %6: u32 = add %5 1\n"
+            "  %7: u32 = multiply %6 %6\n"
+            "  store.u32 %0 %7\n"
+            "  %9: u32 = add 5 1\n"
+            "  store.u32 %0 %9\n");
 }
 
 TEST(Recorded, ConstantsAreWhatFoldsOfConstants) {

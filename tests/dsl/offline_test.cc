@@ -338,9 +338,9 @@ A: expected at least 8320 bytes, found 8192
 C: expected at least 15600 bytes, found 100
 offline_test.cc:74: block_tile(): a block for each tile: expected 2 blocks along x, found 5
 sm_90a:  block 256 shared 66560 arguments 6 maps 3
-map 6: type 2 rank 2 address 3000 extents 64 64 stride 256 box 32 16 swizzle 3
-map 7: type 1 rank 2 address 1000 extents 64 64 stride 128 box 64 64 swizzle 3
-map 8: type 1 rank 2 address 2000 extents 64 64 stride 128 box 64 64 swizzle 3
+map 6: type 1 rank 2 address 1000 extents 64 64 stride 128 box 64 64 swizzle 3
+map 7: type 1 rank 2 address 2000 extents 64 64 stride 128 box 64 64 swizzle 3
+map 8: type 2 rank 2 address 3000 extents 64 64 stride 256 box 32 16 swizzle 3
 grid.y: expected 1 to 65535, found 0
 int: expected a multiple of 8, found 60
 A: expected at least 8320 bytes, found 8192

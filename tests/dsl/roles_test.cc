@@ -88,6 +88,51 @@ TEST_P(Roles, ProducersHaveNoResultsOfConsumers) {
   EXPECT_EQ(run(2 * size, body(false)), expected(2 * size, 0, 2 * size));
 }
 
+// A thread has another number in each role, and consumers alone execute a use callback.
+TEST_P(Roles, FillsTakeNothingOfTheConsumersThreads) {
+  const auto by_thread = [](bool inside) {
+    return [=](Parts& p) {
+      p.k.roles([&] {
+        const Scalar outside = p.k.thread() / 512;
+        p.k.pipeline(
+            2, 2,
+            [&](Scalar t, Scalar s) {
+              const Scalar row = inside ? p.k.thread() / 512 : outside;
+              p.k.copy(p.a.tile(size, size, row, t), p.sa[s]);
+              p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+            },
+            [&](Scalar, Scalar s) { p.add(s); });
+        p.k.store(p.c, p.sum);
+      });
+    };
+  };
+  expect_refused(by_thread(false), "the index of a thread that is computed outside of it",
+                 "[wrong-role]");
+  EXPECT_EQ(run(2 * size, by_thread(true)), expected(2 * size, 0, 2 * size));
+}
+
+TEST_P(Roles, CountsTakeNothingThatAUseCallbackChanges) {
+  const auto body = [](bool needed) {
+    return [=](Parts& p) {
+      p.k.roles([&] {
+        auto count = p.k.variable(p.k.constant(u32, 1));
+        p.k.loop(0, 2, 1, [&](Scalar pass) {
+          p.k.pipeline(
+              2, needed ? Scalar(count) : Scalar(1),
+              [&](Scalar t, Scalar s) { p.fill(t + pass, s); },
+              [&](Scalar, Scalar s) {
+                p.add(s);
+                count = p.k.constant(u32, 2);
+              });
+        });
+        p.k.store(p.c, p.sum);
+      });
+    };
+  };
+  expect_refused(body(true), "a variable that a use callback changes", "[wrong-role]");
+  EXPECT_EQ(run(2 * size, body(false)), expected(2 * size, 0, 2 * size));
+}
+
 // Producers do not need what only consumers compute of such a result.
 TEST_P(Roles, ConsumersComputeOfTheirResults) {
   const std::function<Scalar(Parts&, const Scalar&)> uses[] = {

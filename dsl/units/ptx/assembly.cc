@@ -142,15 +142,8 @@ std::vector<Scalar> assembled(KernelState& state, std::string_view text,
   Statement statement(state, text, results, operands);
   if (!statement.good() || !statement.check()) return refused;
   std::vector<Scalar> out;
-  const char* const why =
-      state.fill.part == FillPart::late
-          ? "copies behind griddepcontrol_wait() need a result from before it, where the fill "
-            "callback's statements are executed for earlier copies alone: expected the statement "
-            "behind the wait, too"
-          : "producer warps need a result that they do not have: expected the statement inside the "
-            "fill callback that uses it; outside of fill callbacks consumers alone execute it";
-  for (const codegen::Value& each : state.f().statement(
-           statement.text(), results, statement.operands(), effect == Effect::none, why))
+  for (const codegen::Value& each :
+       state.f().statement(statement.text(), results, statement.operands(), effect == Effect::none))
     out.push_back(state.scalar(each));
   return out;
 }

@@ -75,7 +75,7 @@ Value AlignedRows::place(Value row, Value piece) {
 void AlignedRows::begin(const Scalar& step) { copy(step, true); }
 
 void AlignedRows::copy(const Scalar& step) {
-  if (pieces_.empty() || state_.f().is_muted()) return;
+  if (pieces_.empty()) return;
   copy(step + 1, false);
   state_.log.choose(fmt::format("copy {} to {}", rows_.name, ring_.name),
                     fmt::format("cp.async.cg, {} bytes per access", piece_bytes),
@@ -88,7 +88,7 @@ void AlignedRows::copy(const Scalar& step) {
 // The lines in which k-tile `step` begins, and the one before ends, unless it is the first.
 void AlignedRows::copy(const Scalar& step, bool first) {
   codegen::FunctionBuilder& f = state_.f();
-  if (pieces_.empty() || f.is_muted()) return;
+  if (pieces_.empty()) return;
   note_write(state_, ring_);
   const std::int64_t all = height_ * count_;
   const auto lines = [&](Inside inside) {
@@ -270,7 +270,7 @@ Value AlignedRows::is_whole(Value bytes) {
 
 void AlignedRows::align(const Scalar& step, const Tensor& to) {
   if (pieces_.empty() || to.memory < 0) return;
-  if (state_.f().is_muted() || !require_barrier(state_, ring_)) return;
+  if (!require_barrier(state_, ring_)) return;
   const auto share = static_cast<unsigned>(std::max<std::int64_t>(height_ * count_ / threads_, 1));
   std::int64_t together = std::min<std::int64_t>(std::bit_floor(share), 4);
   while (count_ % together) together /= 2;

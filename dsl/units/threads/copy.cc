@@ -410,7 +410,6 @@ bool takes_row_indices(KernelState& state, const Tensor& matrix, const Tensor& t
 
 void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
                const CopySelection& selection) {
-  if (state.f().is_muted()) return;
   const bool owned = state.owns(from, from.name) & state.owns(to, to.name);
   if (!owned || from.memory < 0 || to.memory < 0) return;
   if (state.fill.asynchronous && refuse_remote(state, to, "a fill callback")) return;

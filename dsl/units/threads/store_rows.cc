@@ -132,7 +132,7 @@ void Builder::store_rows(const Global& to, const WarpTile& tile,
   auto k = detail::builder_of(tile, at);
   if (!k) return;
   detail::RowStorer storer(*k, *state_, matrix, tile, row_of, at);
-  if (storer.is_possible() && !state_->f().is_muted()) storer.store();
+  if (storer.is_possible()) storer.store();
 }
 
 }  // namespace tartan::TARTAN_ABI

@@ -246,8 +246,8 @@ void Builder::copy_pixels(const GlobalTensor& from, const Filter& filter, const 
   state_->at(at);
   const detail::Tensor& matrix = detail::tensor_of(from.rows());
   const detail::Tensor& tile = detail::tensor_of(to);
-  if (state_->f().is_muted() || !state_->owns(matrix, matrix.name) ||
-      !state_->owns(tile, tile.name) || matrix.memory < 0 || tile.memory < 0)
+  if (!state_->owns(matrix, matrix.name) || !state_->owns(tile, tile.name) || matrix.memory < 0 ||
+      tile.memory < 0)
     return;
   detail::PixelCopy copy(*this, *state_, from, filter, tap, channel, tile, at);
   if (!copy.is_possible() || !state_->is_index(first, "a position of a filter")) return;

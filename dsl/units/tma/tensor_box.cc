@@ -159,8 +159,8 @@ void Builder::copy_box(const GlobalTensor& from, const std::vector<Scalar>& orig
   state_->at(at);
   const detail::Tensor& matrix = detail::tensor_of(from.rows());
   const detail::Tensor& tile = detail::tensor_of(to);
-  if (state_->f().is_muted() || !state_->owns(matrix, matrix.name) ||
-      !state_->owns(tile, tile.name) || matrix.memory < 0 || tile.memory < 0)
+  if (!state_->owns(matrix, matrix.name) || !state_->owns(tile, tile.name) || matrix.memory < 0 ||
+      tile.memory < 0)
     return;
   detail::TensorBox box(*this, *state_, from, origin, size, tile, at);
   if (!box.is_possible()) return;

@@ -255,7 +255,6 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
   if (!panels_a || !panels_b || !by_all_lanes(state, "mma()")) return {};
   note_read(state, a), note_read(state, b);
-  if (state.f().is_muted()) return sums;
   // A warpgroup's 64 rows: 64 lines of each panel, or the panels of 64 elements.
   const std::int64_t rows = panels_a->along_k
                                 ? 64 * panels_a->width
@@ -280,7 +279,6 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const Tensor& b) {
   const auto panels_b = panels(state, b, Operand::b);
   if (!panels_b || !by_all_lanes(state, "mma()")) return {};
-  if (state.f().is_muted()) return sums;
   isa::Form of_registers = form;
   of_registers.a_in_registers = true;
   const Right right(state, form, b, *panels_b);

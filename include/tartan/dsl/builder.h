@@ -177,8 +177,8 @@ class Builder {
 
   /// Warp specialization: divides the CTA into consumers (KernelOptions::block threads) and
   /// producers (KernelOptions::producers warps). One `body` describes both: producers run the fill
-  /// callbacks of pipelines, consumers everything else. thread(), copy() and barrier() refer to the
-  /// consumers. Declare memory and parameters outside; what fill callbacks read() in shared memory
+  /// callbacks of pipelines and what these need, consumers everything else. thread(), copy() and
+  /// barrier() refer to the consumers, and a fill callback calls thread() itself. Declare memory and parameters outside; what fill callbacks read() in shared memory
   /// is written before roles(), with a barrier() after it. Without producers, and before sm_80, all
   /// threads run the body. If both are whole warpgroups, on sm_90a, setmaxnreg moves registers to
   /// the consumers.

@@ -8,7 +8,7 @@
 //   if (!compiled) std::cerr << compiled.diags().text();     // every misuse, at its C++ line
 //
 // The function runs once for each compile, against a Builder that knows its target: C++ `if` and
-// `for` choose and unroll. Only the body of Builder::roles() runs once per role.
+// `for` choose and unroll.
 #pragma once
 
 #include <concepts>

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/codegen/partition.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "compiler/isa/special_registers.h"
+
+namespace tartan::TARTAN_ABI::codegen {
+namespace {
+
+constexpr std::uint32_t none = Operation::none;
+
+// Where an operation of the part stands.
+struct Position {
+  std::uint32_t operation;
+  std::uint32_t around;  // the position of the operation whose region has it, or none
+  bool own = false;      // in a region of the second role
+  bool passed = true;    // by the second role: in no region of the first alone
+  bool kept = false;
+};
+
+// The operations of a slice.
+class Needed {
+ public:
+  /// Those that the second role needs.
+  Needed(const Function& function, std::uint32_t from) : function_(function) {
+    collect(from, none, false, true);
+    follow_all();
+  }
+  /// Those that a half needs.
+  Needed(const Function& function, std::uint32_t from, Half half)
+      : function_(function), same_threads_(true) {
+    collect(from, none, half == Half::both, true);
+    bool behind = false;
+    for (Position& each : positions_) {
+      behind |= function_.operations[each.operation].kind == OperationKind::split;
+      each.own |= half != Half::both && behind == (half == Half::behind);
+    }
+    follow_all();
+  }
+
+  const std::vector<Need>& missing() const { return missing_; }
+  bool has(std::uint32_t operation) const {
+    const auto found = position_of_.find(operation);
+    return found != position_of_.end() && positions_[found->second].kept;
+  }
+
+ private:
+  void follow_all() {
+    for (std::uint32_t i = 0; i < positions_.size(); ++i)
+      if (positions_[i].own && is_root(operation(i))) keep(i);
+    while (!open_.empty()) {
+      const std::uint32_t next = open_.back();
+      open_.pop_back();
+      follow(next);
+    }
+  }
+
+  const Operation& operation(std::uint32_t position) const {
+    return function_.operations[positions_[position].operation];
+  }
+
+  void collect(std::uint32_t region, std::uint32_t around, bool own, bool passed) {
+    for (const Operand& each : function_.regions[region].arguments) made_by_[each.id] = around;
+    for (const std::uint32_t each : function_.regions[region].operations) {
+      const auto here = static_cast<std::uint32_t>(positions_.size());
+      positions_.push_back({each, around, own, passed});
+      position_of_[each] = here;
+      const Operation& op = function_.operations[each];
+      for (const Operand& result : Function::part(function_.results, op.results))
+        made_by_[result.id] = here;
+      if (op.kind == OperationKind::set) changes_.emplace(operands(op)[0].id, here);
+      const bool by_role = op.kind == OperationKind::by_role;
+      for (std::uint32_t i = 0; i < op.regions.count; ++i)
+        collect(op.regions.first + i, here, own || (by_role && i == 1),
+                passed && !(by_role && i == 0));
+    }
+  }
+
+  std::span<const Operand> operands(const Operation& op) const {
+    return Function::part(function_.operands, op.operands);
+  }
+
+  static bool is_root(const Operation& op) {
+    const Effect effect = row_of(op.kind).effect;
+    return effect == Effect::acts || (effect == Effect::exchange && op.results.count == 0);
+  }
+
+  bool is_of_thread(const Operation& op) const {
+    if (op.kind != OperationKind::special) return false;
+    const auto which =
+        static_cast<isa::SpecialRegister>(Function::part(function_.numbers, op.numbers)[0]);
+    return which == isa::SpecialRegister::tid_x || which == isa::SpecialRegister::laneid;
+  }
+
+  void keep(std::uint32_t position) {
+    if (position == none || std::exchange(positions_[position].kept, true)) return;
+    open_.push_back(position);
+  }
+
+  void need(int id) {
+    if (const auto found = made_by_.find(id); found != made_by_.end()) keep(found->second);
+  }
+
+  void miss(Need::Of what, const Operation& op) {
+    if (told_.emplace(what, op.place).second)
+      missing_.push_back({what, function_.places[op.place]});
+  }
+
+  void follow(std::uint32_t position) {
+    const Position here = positions_[position];
+    const Operation& op = operation(position);
+    if (!here.passed)
+      return miss(op.kind == OperationKind::set ? Need::Of::variable : Need::Of::result, op);
+    if (!here.own && row_of(op.kind).effect == Effect::acts) return miss(Need::Of::result, op);
+    if (!here.own && !same_threads_ && is_of_thread(op)) return miss(Need::Of::thread, op);
+    keep(here.around);
+    if (op.kind == OperationKind::if_of_role) return;  // it runs its region all the same
+    for (const Operand& each : operands(op)) need(each.id);
+    for (std::uint32_t i = 0; i < op.regions.count; ++i)
+      need(function_.regions[op.regions.first + i].result.id);
+    if (op.kind != OperationKind::get && op.kind != OperationKind::for_range) return;
+    const auto [first, last] = changes_.equal_range(operands(op)[0].id);
+    for (auto each = first; each != last; ++each) keep(each->second);
+  }
+
+  const Function& function_;
+  bool same_threads_ = false;  // execute the slice and the rest
+  std::vector<Position> positions_;
+  std::map<std::uint32_t, std::uint32_t> position_of_;
+  std::map<int, std::uint32_t> made_by_;       // positions, by the values' ids
+  std::multimap<int, std::uint32_t> changes_;  // positions of `set`, by the variables' ids
+  std::vector<std::uint32_t> open_;
+  std::set<std::pair<Need::Of, std::uint32_t>> told_;  // with places
+  std::vector<Need> missing_;
+};
+
+// Copies operations with new results.
+class Copier {
+ public:
+  Copier(Function& function, const Needed& needed, std::map<int, int> names = {})
+      : function_(function), needed_(needed), names_(std::move(names)) {}
+
+  void copy(std::uint32_t from, std::uint32_t to) {
+    const std::vector<std::uint32_t> operations = function_.regions[from].operations;
+    for (const std::uint32_t each : operations)
+      if (needed_.has(each)) copy_operation(each, to);
+  }
+
+ private:
+  void copy_operation(std::uint32_t which, std::uint32_t to) {
+    Operation op = function_.operations[which];
+    const Slice regions = op.regions;
+    switch (op.kind) {
+      case OperationKind::by_role: return copy(regions.first + 1, to);
+      case OperationKind::if_of_role:
+      case OperationKind::mark: return copy(regions.first, to);
+      default: break;
+    }
+    op.operands = copied(function_.operands, op.operands, [&](Operand x) { return renamed(x); });
+    op.results = copied(function_.results, op.results, [&](Operand x) { return anew(x); });
+    op.regions.first = static_cast<std::uint32_t>(function_.regions.size());
+    function_.regions.resize(function_.regions.size() + regions.count);
+    function_.regions[to].operations.push_back(
+        static_cast<std::uint32_t>(function_.operations.size()));
+    function_.operations.push_back(op);
+    for (std::uint32_t i = 0; i < regions.count; ++i) {
+      const std::uint32_t from = regions.first + i, copy_of = op.regions.first + i;
+      std::vector<Operand> arguments = function_.regions[from].arguments;
+      for (Operand& each : arguments) each = anew(each);
+      function_.regions[copy_of].arguments = std::move(arguments);
+      copy(from, copy_of);
+      function_.regions[copy_of].end = function_.regions[from].end;
+      function_.regions[copy_of].result = renamed(function_.regions[from].result);
+    }
+  }
+
+  template <typename Make>
+  static Slice copied(std::vector<Operand>& list, Slice slice, const Make& make) {
+    const auto first = static_cast<std::uint32_t>(list.size());
+    for (std::uint32_t i = 0; i < slice.count; ++i)
+      list.push_back(make(Operand(list[slice.first + i])));
+    return {first, slice.count};
+  }
+
+  Operand renamed(Operand operand) const {
+    if (const auto found = names_.find(operand.id); found != names_.end())
+      operand.id = found->second;
+    return operand;
+  }
+  Operand anew(Operand result) {
+    result.id = names_[result.id] = function_.values++;
+    return result;
+  }
+
+  Function& function_;
+  const Needed& needed_;
+  std::map<int, int> names_;  // of values: those of their copies
+};
+
+// What is left to the first role.
+void leave(Function& function, std::uint32_t region) {
+  for (const std::uint32_t each : function.regions[region].operations) {
+    Operation& op = function.operations[each];
+    if (op.kind == OperationKind::by_role) op.kind = OperationKind::mark, op.regions.count = 1;
+    if (op.kind == OperationKind::if_of_role) op.kind = OperationKind::if_then;
+    for (std::uint32_t i = 0; i < op.regions.count; ++i) leave(function, op.regions.first + i);
+  }
+}
+
+}  // namespace
+
+std::vector<Need> partition(Function& function, std::uint32_t from, std::uint32_t to) {
+  const Needed needed(function, from);
+  Copier(function, needed).copy(from, to);
+  leave(function, from);
+  return needed.missing();
+}
+
+std::vector<Need> copy_half(Function& function, std::uint32_t from, std::uint32_t to, Half half,
+                            std::map<int, int> names) {
+  const Needed needed(function, from, half);
+  Copier(function, needed, std::move(names)).copy(from, to);
+  return needed.missing();
+}
+
+}  // namespace tartan::TARTAN_ABI::codegen

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often a description runs its callbacks: once each, but for those that this file lists.
+#include "tests/dsl/roles_testing.h"
+
+namespace tartan {
+namespace {
+
+using namespace roles_testing;
+
+struct Runs {
+  int body = 0, fill = 0, use = 0, ahead = 0;
+  bool operator==(const Runs&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Runs& runs) {
+  return out << "body " << runs.body << ", fill " << runs.fill << ", use " << runs.use << ", ahead "
+             << runs.ahead;
+}
+
+using Counted = std::function<void(Parts&, Runs&)>;
+
+Runs runs_of(const char* target, const Counted& body, int producers = 4) {
+  Runs runs;
+  const auto compiled = compile(product(
+                                    2 * size,
+                                    [&](Parts& p) {
+                                      runs = {};  // compile() may describe it for several versions
+                                      p.k.roles([&] {
+                                        ++runs.body;
+                                        body(p, runs);
+                                        p.k.store(p.c, p.sum);
+                                      });
+                                    },
+                                    producers),
+                                target_of(target));
+  EXPECT_TRUE(compiled) << target << ": " << compiled.diags().text();
+  return runs;
+}
+
+void product_of(Parts& p, Runs& runs, const PipelineOptions& options = {.stages = 2}) {
+  p.k.pipeline(
+      options, 2, [&](Scalar t, Scalar s) { ++runs.fill, p.fill(t, s); },
+      [&](Scalar, Scalar s) { ++runs.use, p.add(s); });
+}
+
+TEST(CallbackRuns, OnceForBothRoles) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    EXPECT_EQ(runs_of(target, [](Parts& p, Runs& runs) { product_of(p, runs); }),
+              (Runs{.body = 1, .fill = 1, .use = 1}))
+        << target;
+}
+
+TEST(CallbackRuns, OnceInALoopOfTiles) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    EXPECT_EQ(runs_of(target,
+                      [](Parts& p, Runs& runs) {
+                        p.k.each_tile(size, size, p.mma.tile(),
+                                      [&](Scalar, Scalar) { product_of(p, runs); });
+                      }),
+              (Runs{.body = 1, .fill = 1, .use = 1}))
+        << target;
+}
+
+TEST(CallbackRuns, OnceWhereTheFillWaitsForThePreviousLaunch) {
+  EXPECT_EQ(runs_of("sm_90a",
+                    [](Parts& p, Runs& runs) {
+                      p.k.griddepcontrol_wait();
+                      p.k.pipeline(
+                          2, 2,
+                          [&](Scalar t, Scalar s) {
+                            ++runs.fill;
+                            p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+                            p.k.griddepcontrol_wait();
+                            p.k.copy(p.a.tile(size, size, 0, t), p.sa[s]);
+                          },
+                          [&](Scalar, Scalar s) { ++runs.use, p.add(s); });
+                    }),
+            (Runs{.body = 1, .fill = 1, .use = 1}));
+}
+
+// The exceptions.
+
+TEST(CallbackRuns, APeeledUseIsDescribedForItsFirstTileToo) {
+  EXPECT_EQ(
+      runs_of("sm_90a",
+              [](Parts& p, Runs& runs) { product_of(p, runs, {.stages = 2, .peel_first = true}); }),
+      (Runs{.body = 1, .fill = 1, .use = 2}));
+}
+
+TEST(CallbackRuns, ABodyOfWarpgroupsIsDescribedForEach) {
+  int bodies = 0, fills = 0;
+  const Kernel two = kernel("two", {.block = 256, .producers = 4}, [&](Builder& k) {
+    bodies = fills = 0;
+    const Tile tile{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1, .products = 2};
+    auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+    auto a = k.global("A", f16, row_major(128, 128)), b = k.global("B", f16, col_major(128, 64)),
+         c = k.global("C", f32, row_major(128, 64));
+    std::vector<Ring> sa, sb;
+    for (int w = 0; w < 2; ++w) {
+      sa.push_back(k.shared("sA" + std::to_string(w), f16, mma.shared_a(2)));
+      sb.push_back(k.shared("sB" + std::to_string(w), f16, mma.shared_b(2)));
+    }
+    k.roles([&] {
+      k.warpgroups([&](int w) {
+        ++bodies;
+        const auto of = static_cast<std::size_t>(w);
+        auto sum = mma.accumulator();
+        k.pipeline(
+            2, 2,
+            [&](Scalar t, Scalar s) {
+              ++fills;
+              k.copy(a.tile(64, 64, w, t), sa[of][s]);
+              k.copy(b.tile(64, 64, t, 0), sb[of][s]);
+            },
+            [&](Scalar, Scalar s) { sum = mma(sum, sa[of][s], sb[of][s]); });
+        k.store(c.tile(64, 64, w, 0), sum);
+      });
+    });
+  });
+  const auto compiled = compile(two, target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(bodies, 2);
+  EXPECT_EQ(fills, 2);
+}
+
+// In front of the loop and at the end of each iteration.
+TEST(CallbackRuns, AConditionOfLoopWhileIsDescribedTwice) {
+  int conditions = 0, bodies = 0;
+  const Kernel loops = kernel("loops", {.block = 32}, [&](Builder& k) {
+    conditions = bodies = 0;
+    auto out = k.global("out", u32, row_major(1, 32));
+    auto i = k.variable(k.constant(u32, 0));
+    k.loop_while([&] { return ++conditions, Scalar(i) < 3; }, [&] { ++bodies, i = Scalar(i) + 1; });
+    k.write(out, 0, k.thread(), i);
+  });
+  ASSERT_TRUE(compile(loops, target_of("sm_80")));
+  EXPECT_EQ(conditions, 2);
+  EXPECT_EQ(bodies, 1);
+}
+
+// All threads fill: in front of the loop for each stage but one, and in it.
+TEST(CallbackRuns, WithoutRolesAFillIsDescribedForEachStage) {
+  EXPECT_EQ(runs_of(
+                "sm_80", [](Parts& p, Runs& runs) { product_of(p, runs); }, 0),
+            (Runs{.body = 1, .fill = 2, .use = 1}));
+}
+
+}  // namespace
+}  // namespace tartan
