@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/common/integers.h"
+#include "kernels/gemm/gemm_tiles.h"
 #include "kernels/tuner/tuned_with.h"
 #include "tartan/isa/feature.h"
 #include "tartan/kernels/k_grouped_gemm.h"
@@ -56,6 +57,15 @@ int stages_of(const Tile& tile) {
 }
 
 }  // namespace
+
+unsigned KGroupedGemm::grid_x(int rows, int cols, int groups, int multiprocessors) const {
+  const std::int64_t together = std::max(cluster, 1), m = std::max(tile.m, 1),
+                     n = std::max(tile.n, 1),
+                     all = quotient_up(rows, m * (share_a ? 1 : together)) *
+                           quotient_up(cols, n * (share_a ? together : 1)) * groups,
+                     most = detail::clustered_multiprocessors(multiprocessors, cluster);
+  return static_cast<unsigned>(std::clamp<std::int64_t>(all * together, together, most));
+}
 
 // The fastest that has what is given.
 static std::optional<KGroupedGemm> fastest(const KGroupedGemm& options, const Gpu& gpu, int groups,

@@ -7,62 +7,24 @@
 #include <numeric>
 
 #include "kernels/gemm/gemm_tiles.h"
-#include "tartan/dsl/math.h"
 
 namespace tartan::TARTAN_ABI::kernels::detail {
+namespace {
 
-Tile scaled_part(const Tile& tile, int parts_n) {
-  Tile out = tile;
-  out.m = 16 * tile.warps_m;
-  out.n /= std::max(parts_n, 1);
-  out.k = scale_block;
-  return out;
-}
-
-void promote(Builder& k, Accumulator& sum, const WarpTile& product,
-             const std::function<Scalar(std::size_t i, std::size_t e)>& scale) {
-  const WarpTile old = sum;
-  std::vector<std::vector<Scalar>> added;
-  for (const Fragment& each : product.fragments()) added.push_back(k.elements(each));
-  std::vector<Fragment> out;
-  for (std::size_t i = 0; i < added.size(); ++i) {
-    const Fragment& of = old.fragments()[i];
-    std::vector<Scalar> elements = k.elements(of);
-    for (std::size_t e = 0; e < elements.size(); ++e)
-      elements[e] = fma(added[i][e], scale(i, e), elements[e]);
-    out.push_back(k.pack(of.kind(), elements));
-  }
-  sum = WarpTile(std::move(out), old.across(), old.place());
-}
-
-Scalar kept_here(Builder& k, const Scalar& x) { return k.ptx("mov.b32 %0, %1;", {f32}, {x})[0]; }
-
-WarpTile joined_parts(const std::deque<Accumulator>& sums, const Tile& tile, int part_m,
-                      int parts_n) {
-  const WarpTile first = sums.front();
-  WarpPlace place = first.place();
-  place.rows = tile.m, place.cols = tile.n, place.row_step = part_m;
-  std::vector<Fragment> fragments;  // of each warp, a row of a part
-  for (const Accumulator& sum : sums) {
-    const WarpTile part = sum;
-    fragments.insert(fragments.end(), part.fragments().begin(), part.fragments().end());
-  }
-  return WarpTile(std::move(fragments), first.across() * parts_n, std::move(place));
-}
-
-bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multiple_of_columns,
-                       const Tile& tile) {
-  bool good = k.require(rows >= 0 && columns >= 0 && depth >= 0,
+// Whether there are products of these sizes (0: parameters) and of this tile.
+bool are_products(Builder& k, const ScaledProducts& options) {
+  const Tile& tile = options.tile;
+  bool good = k.require(options.m >= 0 && options.n >= 0 && options.k >= 0,
                         fmt::format("m = {}, n = {}, k = {}: expected sizes, or 0 for kernel "
                                     "parameters",
-                                    rows, columns, depth));
+                                    options.m, options.n, options.k));
   const auto divisible = [&](const char* what, int size, int by) {
     return k.require(size % by == 0,
                      fmt::format("{} = {}: expected a multiple of {}; the nearest is {}", what,
                                  size, by, nearest_multiple(size, by)));
   };
-  good &= divisible("n", columns, multiple_of_columns);
-  good &= divisible("k", depth, 16);
+  good &= divisible("n", options.n, options.along_k ? 4 : 8);
+  good &= divisible("k", options.k, 16);
   good &= k.require(tile.k == scale_block,
                     fmt::format("tile.k = {}: expected {}, the elements along k that share a scale",
                                 tile.k, scale_block));
@@ -75,16 +37,31 @@ bool is_scaled_product(Builder& k, int rows, int columns, int depth, int multipl
   constexpr int most_rows = 1024;  // a stage of more has no room in shared memory
   good &= k.require(tile.m <= most_rows,
                     fmt::format("tile.m = {}: expected up to {}", tile.m, most_rows));
-  return good && sizes_are_possible(k, tile, rows, columns, depth);
-}
-
-bool is_scaled_gemm(Builder& k, const ScaledGemm& options) {
-  const Tile& tile = options.tile;
-  bool good = is_scaled_product(k, options.m, options.n, options.k, 8, tile);
-  good &= k.require(options.c == bf16 || options.c == f16 || options.c == f32,
-                    fmt::format("type of C: expected bf16, f16 or f32, found {}", name(options.c)));
   good &= k.require(!options.share_a || options.cluster > 1,
                     "share_a: expected a cluster of two CTAs or more, which share A");
+  return good && sizes_are_possible(k, tile, options.m, options.n, options.k);
+}
+
+bool goes_along_k(Builder& k, const ScaledProducts& options) {
+  const int n = options.tile.n;
+  bool good = are_products(k, options);
+  good &= k.require(n >= 8 && n <= 256 && n % 8 == 0,
+                    fmt::format("tile.n = {}: expected a multiple of 8 from 8 to 256", n));
+  good &= k.require(options.stages >= 1 && options.stages <= 256,
+                    fmt::format("stages = {}: expected 1 to 256", options.stages));
+  good &= k.require(options.group >= 1,
+                    fmt::format("group = {}: expected at least one row of tiles", options.group));
+  return good;
+}
+
+}  // namespace
+
+bool is_possible(Builder& k, const ScaledProducts& options) {
+  if (options.along_k) return goes_along_k(k, options);
+  const Tile& tile = options.tile;
+  bool good = are_products(k, options);
+  good &= k.require(options.c == bf16 || options.c == f16 || options.c == f32,
+                    fmt::format("type of C: expected bf16, f16 or f32, found {}", name(options.c)));
   const int parts = options.parts_n;
   const bool divides = parts == 1 || parts == 2;
   good &= k.require(divides, fmt::format("parts_n = {}: expected 1 or 2", parts));
