@@ -2,7 +2,6 @@
 #include "tartan/kernels/decode.h"
 
 #include <algorithm>
-#include <limits>
 #include <numbers>
 
 #include "kernels/common/keys.h"
@@ -13,8 +12,6 @@
 
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The body of the kernel, in parts.
 class Decoding {
@@ -52,7 +49,6 @@ class Decoding {
       sTop_ = k_.shared("sTop", f32, row_major(shape_.groups, m));
       sSum_ = k_.shared("sSum", f32, row_major(shape_.groups, m));
     }
-    keys_.ticket = k_.shared("sTicket", u32, row_major(1, 1));
     keys_.find_share();
     k_.roles([&] { keys_.each_part([&](const Part& part) { fold(part); }); });
   }
@@ -64,7 +60,7 @@ class Decoding {
     kv_heads_ = k_.param("kv_heads", s32);
     const Scalar most_pages = k_.param("most_pages", s32);
     keys_.rows = with_.rows(), keys_.cols = d, keys_.batch = batch, keys_.heads = kv_heads_;
-    scale_ = k_.param("scale", f32) * k_.constant(f32, std::numbers::log2e);  // for exp2
+    keys_.scale = k_.param("scale", f32) * k_.constant(f32, std::numbers::log2e);
     const Scalar rows = batch * with_.queries * kv_heads_ * with_.group;
     Q_ = k_.global("Q", with_.type, row_major(rows, d));
     K_ = k_.global("K", with_.type, row_major(with_.page, d));
@@ -73,10 +69,9 @@ class Decoding {
     keys_.lengths = k_.global("lengths", s32, row_major(1, batch));
     O_ = k_.global("O", with_.type, row_major(rows, d));
     keys_.declare_parts();
-    masked_ = k_.constant(f32, -infinity), zero_ = k_.constant(f32, 0);
-    keys_.worker = k_.convert(k_.block_x(), s32), keys_.workers = k_.convert(k_.blocks_x(), s32);
+    masked_ = keys_.masked(), zero_ = k_.constant(f32, 0);
     keys_.keys_per_step = with_.keys_per_step, keys_.threads = shape_.threads();
-    keys_.whole_steps = with_.whole_steps, keys_.scale = scale_;
+    keys_.whole_steps = with_.whole_steps;
   }
 
   // Rows of Q and O that row `i` of the tile is; -1: none.
@@ -133,9 +128,9 @@ class Decoding {
       // Infinite before any key is seen: the difference of two infinities would be NaN.
       const RowValues base = map(now, [&](Scalar b) { return select(b == masked_, 0, b); });
       const RowValues shrink =
-          map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * scale_); });
+          map(before, base, [&](Scalar a, Scalar b) { return exp2((a - b) * keys_.scale); });
       const WarpTile p =
-          map_rows(s, base, [&](Scalar x, Scalar b) { return exp2((x - b) * scale_); });
+          map_rows(s, base, [&](Scalar x, Scalar b) { return exp2((x - b) * keys_.scale); });
       sum = map(map(sum, shrink, times), row_sum(p), plus);
       o = mma_pv_(map_rows(o, shrink, times),
                   operand_a(convert(p, with_.type), mma_pv_.kind().shape), sV);
@@ -274,7 +269,7 @@ class Decoding {
   const DecodeShape shape_;
   SplitKeys keys_;
   KeyPages pages_;
-  Scalar kv_heads_, scale_, masked_, zero_;
+  Scalar kv_heads_, masked_, zero_;
   Global Q_, K_, V_, O_;
   TiledMma mma_qk_, mma_pv_;
   Ring sQ_, sK_, sV_;

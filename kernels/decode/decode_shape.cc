@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/decode/decode_shape.h"
-#include "tartan/isa/feature.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "kernels/common/integers.h"
+#include "tartan/isa/feature.h"
+
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
 constexpr int most_head_dim = 256, most_queries = 16, most_rows = 128;
-
-bool is_power(int x) { return x > 0 && (x & (x - 1)) == 0; }
 
 // Upper bound of the bytes of shared memory.
 std::int64_t shared_bytes(const Decode& options, const Target& target) {
@@ -66,9 +66,9 @@ bool is_possible(Builder& k, const Decode& options) {
   out &= in("group", options.group, 1, most_rows / std::clamp(options.queries, 1, most_queries),
             fmt::format(" query heads that share a head of keys (at most {} rows with the tokens)",
                         most_rows));
-  out &= k.require(is_power(page) && page >= 16 && page <= 256,
+  out &= k.require(is_power(page, 16, 256),
                    fmt::format("page = {}: expected 16, 32, 64, 128 or 256 keys", page));
-  out &= k.require(is_power(n) && n >= 16 && n <= 256,
+  out &= k.require(is_power(n, 16, 256),
                    fmt::format("keys_per_step = {}: expected 16, 32, 64, 128 or 256", n));
   out &= in("stages", options.stages, 1, 256, "");
   out &= in("blocks_per_multiprocessor", options.blocks_per_multiprocessor, 1, 32, "");

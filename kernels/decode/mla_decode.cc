@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numbers>
 
 #include "kernels/attention/attention_tiles.h"
@@ -21,7 +20,6 @@
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr int latent = MlaDecode::latent, rope = MlaDecode::key - latent;
 constexpr int tile_rows = 64, half = latent / 2, threads = 256;
 // The named barrier at which the second group says that it has read the weights of a step.
@@ -89,7 +87,6 @@ class MlaDecoding {
     sShrink_ = k_.shared("sShrink", f32, row_major(1, tile_rows));
     sTop_ = k_.shared("sTop", f32, row_major(1, tile_rows));
     sSum_ = k_.shared("sSum", f32, row_major(1, tile_rows));
-    split_.ticket = k_.shared("sTicket", u32, row_major(1, 1));
     split_.find_share();
     k_.roles([&] { split_.each_part([&](const Part& part) { fold(part); }); });
   }
@@ -100,10 +97,9 @@ class MlaDecoding {
   void declare() {
     const Scalar batch = k_.param("batch", s32);
     const Scalar most_pages = k_.param("most_pages", s32);
-    const int tiles = with_.row_tiles();
     split_.rows = std::min(with_.rows(), tile_rows), split_.cols = latent;
-    split_.batch = batch, split_.heads = 1, split_.tiles = tiles;
-    scale_ = k_.param("scale", f32) * k_.constant(f32, std::numbers::log2e);  // for exp2
+    split_.batch = batch, split_.heads = 1, split_.tiles = with_.row_tiles();
+    split_.scale = k_.param("scale", f32) * k_.constant(f32, std::numbers::log2e);
     const Scalar rows = batch * with_.rows();
     Q_ = k_.global("Q", with_.type, row_major(rows, MlaDecode::key));
     KV_ = k_.global("KV", with_.type, row_major(with_.page, MlaDecode::key));
@@ -111,12 +107,9 @@ class MlaDecoding {
     split_.lengths = k_.global("lengths", s32, row_major(1, batch));
     O_ = k_.global("O", with_.type, row_major(with_.rows(), latent));
     split_.declare_parts();
-    masked_ = k_.constant(f32, -infinity), zero_ = k_.constant(f32, 0), one_ = k_.constant(f32, 1);
-    const Scalar block = k_.convert(k_.block_x(), s32);
-    split_.keys_per_step = keys_, split_.threads = threads, split_.scale = scale_;
-    split_.workers = k_.convert(k_.blocks_x(), s32) / tiles, split_.worker = block / tiles;
-    split_.vectors = 8, split_.tile = tiles == 1 ? Scalar(0) : block % tiles;
-    split_.whole_steps = with_.whole_steps;
+    masked_ = split_.masked(), zero_ = k_.constant(f32, 0), one_ = k_.constant(f32, 1);
+    split_.keys_per_step = keys_, split_.threads = threads;
+    split_.vectors = 8, split_.whole_steps = with_.whole_steps;
   }
 
   // The row of a sequence's Q and O that row `i` of the tile is, and where that is; -1: none.
@@ -209,7 +202,7 @@ class MlaDecoding {
     // the difference of two infinities is NaN.
     constexpr double most_exponent = 8;
     const auto is_far = [&](const Scalar& x, const Scalar& old) {
-      return (x - old) * scale_ > most_exponent;
+      return (x - old) * split_.scale > most_exponent;
     };
     const auto base_of = [&](const RowValues& tops) {
       return map(tops, [&](const Scalar& b) { return select(b == masked_, 0, b); });
@@ -220,12 +213,13 @@ class MlaDecoding {
       const RowValues now = map(before, across_lanes(own), [&](Scalar old, Scalar x) {
         return select(is_far(x, old), x, old);
       });
-      shrink =
-          map(before, base_of(now), [&](Scalar a, Scalar b) { return exp2((a - b) * scale_); });
+      shrink = map(before, base_of(now),
+                   [&](Scalar a, Scalar b) { return exp2((a - b) * split_.scale); });
       o = map_rows(o, shrink, times);
       top = now;
     });
-    return map_rows(s, base_of(top), [&](Scalar x, Scalar b) { return exp2((x - b) * scale_); });
+    return map_rows(s, base_of(top),
+                    [&](Scalar x, Scalar b) { return exp2((x - b) * split_.scale); });
   }
 
   static RowValues across_lanes(RowValues of) {
@@ -321,7 +315,7 @@ class MlaDecoding {
   const int keys_;  // of a step
   SplitKeys split_;
   KeyPages pages_;
-  Scalar scale_, masked_, zero_, one_;
+  Scalar masked_, zero_, one_;
   Global Q_, KV_, O_;
   TiledMma mma_latent_, mma_rope_, mma_values_;
   Ring sQ_, sQ_rope_, sKV_, sK_rope_, sWeights_;

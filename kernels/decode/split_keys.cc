@@ -34,6 +34,9 @@ Scalar SplitKeys::units_of(const Scalar& length) const {
 void SplitKeys::declare_parts() {
   P = k.global("P", f32, row_major(rows, cols)), L = k.global("L", f32, row_major(rows, 2));
   counters = k.global("counters", u32, row_major(batch, tiles > 1 ? Scalar(tiles) : heads));
+  const Scalar block = k.convert(k.block_x(), s32);
+  workers_ = k.convert(k.blocks_x(), s32) / tiles, worker_ = block / tiles;
+  tile = tiles == 1 ? Scalar(0) : block % tiles;
 }
 
 // This block's share of all units, and the sequence, head and step in which it begins. Units are
@@ -41,6 +44,7 @@ void SplitKeys::declare_parts() {
 // the block. Each lane counts those of some sequences.
 void SplitKeys::find_share() {
   constexpr int of_lane = 4, together = 32 * of_lane;
+  ticket_ = k.shared("sTicket", u32, row_major(1, 1));
   const Scalar lane = k.convert(k.lane(), s32), none = k.constant(s32, 0), one = k.constant(s32, 1);
   const auto units = [&](const Scalar& first) {
     std::vector<Scalar> out;
@@ -59,10 +63,10 @@ void SplitKeys::find_share() {
     if (whole_steps > 0) most = maximum(most, warp_maximum(longest));
   });
   all_ = total * heads;
-  share_ = StreamShare::of(all_, workers, worker);
+  share_ = StreamShare::of(all_, workers_, worker_);
   // Whole heads of sequences: the block's, and how many of them a sequence has.
-  const Scalar wholes = batch * heads, each = ceil_div(wholes, workers),
-               first_whole = minimum(worker * each, wholes),
+  const Scalar wholes = batch * heads, each = ceil_div(wholes, workers_),
+               first_whole = minimum(worker_ * each, wholes),
                end_whole = minimum(first_whole + each, wholes);
   const auto own_heads = [&](const Scalar& number) {
     const auto before = [&](const Scalar& end) {
@@ -71,7 +75,7 @@ void SplitKeys::find_share() {
     return before(end_whole) - before(first_whole);
   };
   Scalar whole;
-  if (whole_steps > 0) whole = each * most <= ceil_div(all_, workers) + whole_steps;
+  if (whole_steps > 0) whole = each * most <= ceil_div(all_, workers_) + whole_steps;
   auto so_far = k.variable(none);
   k.loop(0, batch, together, [&](Scalar first) {
     const std::vector<Scalar> own = units(first);
@@ -134,7 +138,7 @@ void SplitKeys::each_part(const std::function<void(const Part&)>& body) const {
 
 // Its first unit may be in the middle of a sequence.
 Scalar SplitKeys::slot_of(const Part& part) const {
-  return worker * 2 + select(part.unit_begin > share_.begin, 1, 0);
+  return worker_ * 2 + select(part.unit_begin > share_.begin, 1, 0);
 }
 
 Scalar SplitKeys::weight(const Scalar& top, const Scalar& most) const {
@@ -150,13 +154,13 @@ void SplitKeys::combine(const Part& part, const Writer& write) const {
   k.barrier();
   k.when(k.thread() == 0, [&] {
     k.fence();
-    k.write(ticket, 0, 0,
+    k.write(ticket_, 0, 0,
             k.atomic(AtomicOp::inc, counters, part.sequence, part.head * tiles + tile,
                      k.convert(end - begin - 1, u32), {.order = MemoryOrder::acq_rel}));
     k.fence();
   });
   k.barrier();
-  k.when(k.convert(k.read(ticket, 0, 0), s32) == end - begin - 1,
+  k.when(k.convert(k.read(ticket_, 0, 0), s32) == end - begin - 1,
          [&] { add_parts(part, begin, end, write); });
 }
 
@@ -167,7 +171,7 @@ void SplitKeys::add_parts(const Part& part, const Scalar& begin, const Scalar& e
   const int together = std::min(vectors, (all + threads - 1) / threads), parts = 16 / together;
   // Only the first part may be in its block's second slot.
   const Scalar first_slot =
-      2 * begin + select(part.unit_begin > StreamShare::of(all_, workers, begin).begin, 1, 0);
+      2 * begin + select(part.unit_begin > StreamShare::of(all_, workers_, begin).begin, 1, 0);
   const auto slot_of = [&](const Scalar& i) { return select(i == begin, first_slot, 2 * i); };
   k.loop(k.convert(k.thread(), s32), all, threads * together, [&](Scalar first) {
     std::vector<Scalar> row, col, there;

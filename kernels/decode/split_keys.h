@@ -37,10 +37,8 @@ class SplitKeys {
   int threads = 0;         // consumers
   Scalar batch, heads;     // sequences; heads of keys of each
   Scalar scale;            // of the scores, for exp2
-  Scalar workers, worker;  // CTAs that divide the keys, and which of them this is
   Global lengths;          // [batch]
   Global P, L, counters;   // see tartan/kernels/decode.h
-  Shared ticket;           // one u32
   int vectors = 4;         // of four columns that a thread adds at once
   int tiles = 1;           // of rows, each of which has CTAs, parts and counters of its own
   // CTAs get whole heads of sequences where the busiest one then has at most so many steps more
@@ -49,8 +47,10 @@ class SplitKeys {
   Scalar tile = 0;  // this CTA's
 
   /// Declares P, L and counters: `rows` x `cols`, `rows` x 2, and one for each head or tile of a
-  /// sequence of the `batch`.
+  /// sequence of the `batch`. Finds this CTA's tile.
   void declare_parts();
+  /// What a score is that a query does not see: minus infinity.
+  Scalar masked() const;
   /// Finds this CTA's share.
   void find_share();
   /// Describes `body`, which consumers execute: producers run what steers the pipelines, but not
@@ -70,13 +70,14 @@ class SplitKeys {
   static Scalar share(const Scalar& x, const Scalar& sum);
 
  private:
-  Scalar masked() const;
   Scalar units_of(const Scalar& length) const;
   Scalar slot_of(const Part& part) const;
-  Scalar owner(const Scalar& unit) const { return StreamShare::owner(all_, workers, unit); }
+  Scalar owner(const Scalar& unit) const { return StreamShare::owner(all_, workers_, unit); }
   void add_parts(const Part& part, const Scalar& begin, const Scalar& end,
                  const Writer& write) const;
 
+  Scalar workers_, worker_;  // CTAs that divide the keys, and which of them this is
+  Shared ticket_;            // one u32
   Scalar all_, first_sequence_, first_before_, first_head_, consumes_;
   StreamShare share_;
 };
