@@ -26,8 +26,7 @@ namespace {
 // What codegen::values_out_of_scope() says of values that are in no variable.
 void check_scope(KernelState& state, const Fragment& fragment) {
   const auto& flight = Parts::flight(fragment);
-  if (!flight || flight->told || !state.flights.is_out_of_scope(*flight))
-    return;
+  if (!flight || flight->told || !state.flights.is_out_of_scope(*flight)) return;
   flight->told = true;
   const Place &made = flight->made, &used = state.log.place();
   state.log.report(

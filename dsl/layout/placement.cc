@@ -166,8 +166,7 @@ bool same_places(KernelState& state, const FragmentKind& kind, const WarpPlace& 
 
 bool at_place(const TiledParts& mma, Operand operand, const WarpTile& given) {
   KernelState& state = *mma.state;
-  if (given.fragments().empty() || given.place().rows == 0 ||
-      is_bad(given.fragments().front()))
+  if (given.fragments().empty() || given.place().rows == 0 || is_bad(given.fragments().front()))
     return true;
   const std::string what = operand == Operand::c
                                ? "accumulators of another placement"

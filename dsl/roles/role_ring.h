@@ -42,6 +42,11 @@ struct Production {
   std::optional<ScalarVariable> busy = {};  // so many threads have work
 };
 
+/// The producers' side of a pipeline by its number. `ring`: what warpgroups have in common; only
+/// the first of them begins it.
+void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t number,
+             CommonRing* ring);
+
 /// Declares the mbarriers of a pipeline, the last one from then on.
 void add_pipeline(KernelState& state, const Stages& stages);
 
