@@ -105,8 +105,10 @@ bool is_barrier(KernelState& state, int id, int threads) {
   const bool roles = state.config.options.producers > 0;
   const int first = roles ? detail::consumers_barrier + 1 : 1;
   const int most = state.config.all_threads();
-  if (id >= first && id <= 15 && are_warps(state, threads))
+  if (id >= first && id <= 15 && are_warps(state, threads)) {
+    detail::note_meeting(state);
     return detail::is_free_barrier(state, id);
+  }
   state.log.report(
       "immediate-range"_rule,
       fmt::format("named barrier: expected a number from {} to 15 and 32 to {} threads "
@@ -128,6 +130,7 @@ void barrier_by_number(KernelState& state, std::string_view how, const Scalar& i
         "immediate-range"_rule,
         fmt::format("named barrier: expected 32 to {} threads in whole warps, found {}",
                     state.config.all_threads(), threads));
+  detail::note_meeting(state);
   detail::assembled(state, fmt::format("bar.{} %0, {};", how, threads), {}, {&id, 1}, Effect::any);
   state.memories.forget_writes();
 }

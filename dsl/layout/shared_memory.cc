@@ -20,26 +20,6 @@ void check_stage(KernelState& state, const std::string& ring, const Scalar& stag
                                                      stages, of_pipeline->second));
 }
 
-namespace {
-
-// Of a matrix that both roles write, whichever is described first.
-void check_writers(KernelState& state, const Memory& memory, const std::string& name) {
-  if (!memory.filled || !memory.written_by_consumers) return;
-  state.log.report_at(
-      "unsynchronized-tile"_rule, *memory.filled,
-      fmt::format("{} is filled by producers and also written by consumers at {}, without "
-                  "synchronization; use one matrix for each",
-                  name, detail::text(*memory.written_by_consumers)));
-}
-
-void note_write_of_role(KernelState& state, Memory& memory, const std::string& name) {
-  if (state.roles.current != Role::consumer) return;
-  memory.written_by_consumers = state.log.place();
-  check_writers(state, memory, name);
-}
-
-}  // namespace
-
 void note_fill(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
   memory.ever_written = true;
@@ -50,7 +30,7 @@ void note_fill(KernelState& state, const Tensor& to) {
                     "waited for; use one ring for each pipeline",
                     to.name, text(*memory.filled)));
   memory.filled = memory.written_here = state.log.place(), memory.filled_by = state.roles.filled;
-  check_writers(state, memory, to.name);
+  memory.name = to.name;
 }
 
 void note_write(KernelState& state, const Tensor& to) {
@@ -60,7 +40,7 @@ void note_write(KernelState& state, const Tensor& to) {
     note_remote(state, to);
     Memory& own = state.memories.owner_of(to);
     own.ever_written = true, own.written_by_others = state.log.place();
-    note_write_of_role(state, own, to.name);
+    if (state.roles.current == Role::consumer) own.written_by_consumers = state.log.place();
     return;
   }
   memory.ever_written = true, memory.written_here = state.log.place();
@@ -68,7 +48,7 @@ void note_write(KernelState& state, const Tensor& to) {
     state.fill.plain = true;
     return note_fill(state, to);
   }
-  note_write_of_role(state, memory, to.name);
+  if (state.roles.current == Role::consumer) memory.written_by_consumers = state.log.place();
   // A pipeline waits for its own copies.
   if (!state.fill.asynchronous) memory.written = state.log.place();
 }
@@ -80,6 +60,26 @@ void note_read(KernelState& state, const Tensor& from) {
   else require_cluster_barrier(state, from);
   Memory& own = is_remote(state, from) ? state.memories.owner_of(from) : memory;
   if (!own.read) own.read = state.log.place(), own.name = from.name;
+  if (state.roles.current == Role::producer) own.read_by_producers = state.log.place();
+}
+
+void check_roles(KernelState& state) {
+  for (const Memory& each : state.memories.all()) {
+    if (!each.written_by_consumers) continue;
+    if (each.filled)
+      state.log.report_at(
+          "unsynchronized-tile"_rule, *each.filled,
+          fmt::format("{} is filled by producers and also written by consumers at {}, without "
+                      "synchronization; use one matrix for each",
+                      each.name, text(*each.written_by_consumers)));
+    else if (each.read_by_producers && !state.roles.producers_meet)
+      state.log.report_at(
+          "wrong-role"_rule, *each.read_by_producers,
+          fmt::format(
+              "a fill callback reads {}, which consumers write at {}: producers do not wait "
+              "for them; write it, with a barrier() behind, before roles()",
+              each.name, text(*each.written_by_consumers)));
+  }
 }
 
 Diags unwritten(const Memories& memories) {
@@ -102,9 +102,13 @@ bool in_order(KernelState& state, const Tensor& a, const Tensor& b) {
 }
 
 bool require_barrier(KernelState& state, const Tensor& from) {
+  state.fill.read_by_threads |= state.memories.of(from).in_shared;
+  return require_barrier_of_operand(state, from);
+}
+
+bool require_barrier_of_operand(KernelState& state, const Tensor& from) {
   note_read(state, from);
   Memory& memory = state.memories.of(from);
-  state.fill.read_by_threads |= memory.in_shared;
   if (!memory.written) return true;
   state.log.report(
       "unsynchronized-tile"_rule,

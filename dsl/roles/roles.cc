@@ -8,6 +8,7 @@
 
 #include "dsl/cluster/cluster.h"
 #include "dsl/layout/fragments.h"
+#include "dsl/layout/shared_memory.h"
 #include "dsl/roles/role_ring.h"
 #include "dsl/roles/warpgroups.h"
 #include "dsl/state/operations.h"
@@ -297,6 +298,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   };
   f.if_else(state.value(computes), consume, produce);
   state.roles.current = Role::all;
+  detail::check_roles(state);
   f.at_mark(state.roles.prologue, [&] {
     detail::prefetch_maps(state);
     detail::init_barriers(state);

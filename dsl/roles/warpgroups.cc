@@ -269,6 +269,10 @@ void warpgroup_barrier(KernelState& state) {
               [&] { f.barrier(roles.first_barrier + i, warpgroup_threads); });
 }
 
+void note_meeting(KernelState& state) {
+  state.roles.producers_meet |= state.roles.current == Role::producer;
+}
+
 bool is_free_barrier(KernelState& state, int id) {
   RoleState& roles = state.roles;
   const int count = warpgroups_of(state);

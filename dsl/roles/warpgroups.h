@@ -21,6 +21,8 @@ bool can_have_barriers(const KernelState& state);
 void take_barriers(KernelState& state);
 /// The threads of this thread's warpgroup meet at its barrier, once it has one.
 void warpgroup_barrier(KernelState& state);
+/// Producers may wait there for consumers, by the user's own means.
+void note_meeting(KernelState& state);
 /// Whether a named barrier of the user's is not one of a warpgroup's; reports if it is.
 bool is_free_barrier(KernelState& state, int id);
 

@@ -24,7 +24,7 @@ struct Memory {
   int stages = 1;                     // of a ring
   Operand operand = Operand::none;    // of a product, that it was declared for
   std::optional<Place> read = {};     // the first time
-  std::string name = {};              // once it was read
+  std::string name = {};              // once it was read or filled
   bool ever_written = false;          // or, of shared memory, its address was taken
   bool ever_read = false;             // of global memory
   std::optional<Place> written = {};  // by other threads too, with no barrier since
@@ -32,7 +32,7 @@ struct Memory {
   std::optional<Place> written_here = {}, written_by_others = {};
   int owner = -1;  // of another CTA's memory: the number of the same memory here
   // With warp specialization: written by consumers; filled by one of their pipelines.
-  std::optional<Place> written_by_consumers = {}, filled = {};
+  std::optional<Place> written_by_consumers = {}, filled = {}, read_by_producers = {};
   std::size_t filled_by = 0;
   int param = -1;                // of global memory: which of the kernel's
   bool rounded_to_tf32 = false;  // what is copied here from memory of f32

@@ -75,6 +75,7 @@ struct RoleState {
   bool divided = false;                       // into roles
   bool consumers_wait = false;                // by griddepcontrol_wait()
   bool in_stage = false;                      // inside a fill or use callback
+  bool producers_meet = false;                // others at a named barrier, or by ptx()
   std::size_t fill_depth = 0;       // nesting of loops and conditions where the filling begins
   std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
   int prologue = -1;                // see mark_prologue()

@@ -111,6 +111,76 @@ TEST_P(Roles, FillsTakeNothingOfTheConsumersThreads) {
   EXPECT_EQ(run(2 * size, by_thread(true)), expected(2 * size, 0, 2 * size));
 }
 
+// Operands of mma.sync, which threads load, and of wgmma, which reads them by itself.
+TEST_P(Roles, OperandsThatConsumersWriteNeedABarrier) {
+  const auto body = [](bool with_barrier) {
+    return [=](Parts& p) {
+      const Shared own = p.k.shared("own", f16, p.mma.shared_a(1))[0];
+      p.k.roles([&] {
+        p.k.pipeline(
+            2, 2, [&](Scalar t, Scalar s) { p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]); },
+            [&](Scalar t, Scalar s) {
+              p.k.copy(p.a.tile(size, size, 0, t), own);
+              if (with_barrier) p.k.barrier();
+              p.sum = p.mma(p.sum, own, p.sb[s]);
+              p.k.barrier();
+            });
+        p.k.store(p.c, p.sum);
+      });
+    };
+  };
+  expect_refused(body(false), "is loaded without a barrier; insert a barrier() between them",
+                 "[unsynchronized-tile]");
+  EXPECT_EQ(run(2 * size, body(true)), expected(2 * size, 0, 2 * size));
+}
+
+TEST_P(Roles, FillsReadWhatIsWrittenBeforeRoles) {
+  const auto body = [](bool before) {
+    return [=](Parts& p) {
+      const Shared list = p.k.shared("list", u32, row_major(1, 128));
+      const auto write = [&] {
+        p.k.when(p.k.thread() < 128,
+                 [&] { p.k.write(list, 0, p.k.thread(), p.k.constant(u32, 0)); });
+        p.k.barrier();
+      };
+      if (before) write();
+      p.k.roles([&] {
+        if (!before) write();
+        p.k.pipeline(
+            2, 2,
+            [&](Scalar t, Scalar s) {
+              p.k.copy(p.a.tile(size, size, p.k.read(list, 0, t), t), p.sa[s]);
+              p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+            },
+            [&](Scalar, Scalar s) { p.add(s); });
+        p.k.store(p.c, p.sum);
+      });
+    };
+  };
+  expect_refused(body(false), "a fill callback reads list, which consumers write at",
+                 "[wrong-role]");
+  EXPECT_EQ(run(2 * size, body(true)), expected(2 * size, 0, 2 * size));
+}
+
+// Producers once had zeros in place of it, and another count.
+TEST_P(Roles, CountsTakeNothingOfProducts) {
+  expect_refused(
+      [](Parts& p) {
+        p.k.roles([&] {
+          p.k.pipeline(
+              2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+          const Scalar more = select(row_maximum(p.sum)[0] > 1, 3, 1);
+          p.k.loop(0, more, 1, [&](Scalar) {
+            p.k.pipeline(
+                2, 1, [&](Scalar t, Scalar s) { p.fill(t, s); },
+                [&](Scalar, Scalar s) { p.add(s); });
+          });
+          p.k.store(p.c, p.sum);
+        });
+      },
+      "producer warps need a", "[wrong-role]");
+}
+
 TEST_P(Roles, CountsTakeNothingThatAUseCallbackChanges) {
   const auto body = [](bool needed) {
     return [=](Parts& p) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cctype>
 
+#include "dsl/roles/warpgroups.h"
 #include "dsl/state/scalars.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/isa/spelling.h"
@@ -236,7 +237,10 @@ std::vector<Scalar> any_instruction(KernelState& state, std::string_view spellin
   std::string expected;
   for (const isa::Signature* const signature : read.signatures) {
     const Numbered text = numbered(*signature, read, operands.size());
-    if (text.good) return assembled(state, text.text, text.results, operands, Effect::any);
+    if (text.good) {
+      note_meeting(state);
+      return assembled(state, text.text, text.results, operands, Effect::any);
+    }
     expected += (expected.empty() ? "" : " or ") + isa::syntax(*signature);
   }
   state.log.report(
@@ -254,6 +258,7 @@ namespace tartan::TARTAN_ABI {
 std::vector<Scalar> Builder::ptx(std::string_view text, std::span<const Type> results,
                                  std::span<const Scalar> operands, Here at) {
   state_->at(at);
+  detail::note_meeting(*state_);
   return detail::assembled(*state_, text, results, operands, detail::Effect::any);
 }
 

@@ -254,7 +254,8 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          std::vector<Value> metadata, bool fresh) {
   const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
   if (!panels_a || !panels_b || !by_all_lanes(state, "mma()")) return {};
-  note_read(state, a), note_read(state, b);
+  const bool ordered = require_barrier_of_operand(state, a);
+  if (!require_barrier_of_operand(state, b) || !ordered) return {};
   // A warpgroup's 64 rows: 64 lines of each panel, or the panels of 64 elements.
   const std::int64_t rows = panels_a->along_k
                                 ? 64 * panels_a->width
@@ -278,7 +279,8 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const std::vector<Fragment>& sums, const WarpTile& a,
                                          const Tensor& b) {
   const auto panels_b = panels(state, b, Operand::b);
-  if (!panels_b || !by_all_lanes(state, "mma()")) return {};
+  if (!panels_b || !by_all_lanes(state, "mma()") || !require_barrier_of_operand(state, b))
+    return {};
   isa::Form of_registers = form;
   of_registers.a_in_registers = true;
   const Right right(state, form, b, *panels_b);
