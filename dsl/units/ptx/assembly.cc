@@ -133,6 +133,13 @@ class Statement {
   bool good_ = true;
 };
 
+// Threads may meet in the user's own text: at a barrier of the CTA or at an mbarrier.
+void note_user_text(KernelState& state, std::string_view text) {
+  note_meeting(state);
+  if (text.find("bar.") != std::string_view::npos || text.find("barrier") != std::string_view::npos)
+    state.memories.forget_writes();
+}
+
 }  // namespace
 
 std::vector<Scalar> assembled(KernelState& state, std::string_view text,
@@ -238,7 +245,7 @@ std::vector<Scalar> any_instruction(KernelState& state, std::string_view spellin
   for (const isa::Signature* const signature : read.signatures) {
     const Numbered text = numbered(*signature, read, operands.size());
     if (text.good) {
-      note_meeting(state);
+      note_user_text(state, text.text);
       return assembled(state, text.text, text.results, operands, Effect::any);
     }
     expected += (expected.empty() ? "" : " or ") + isa::syntax(*signature);
@@ -258,7 +265,7 @@ namespace tartan::TARTAN_ABI {
 std::vector<Scalar> Builder::ptx(std::string_view text, std::span<const Type> results,
                                  std::span<const Scalar> operands, Here at) {
   state_->at(at);
-  detail::note_meeting(*state_);
+  detail::note_user_text(*state_, text);
   return detail::assembled(*state_, text, results, operands, detail::Effect::any);
 }
 
