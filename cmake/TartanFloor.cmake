@@ -74,7 +74,7 @@ function(tartan_floor name)
       target_precompile_headers(tartan_${name} PRIVATE ${ARG_HEADERS})
     endif()
   endif()
-  if(TARTAN_SANITIZE AND name MATCHES "^(codegen|dsl|kernels|device|runtime)$")  # to compile these takes longer than to run them
+  if(TARTAN_SANITIZE AND name MATCHES "^(dsl|kernels|device|runtime)$")  # to compile these takes longer than to run them
     target_compile_options(tartan_${name} PRIVATE -O0)
   elseif(TARTAN_SANITIZE)
     target_compile_options(tartan_${name} PRIVATE -O1)
