@@ -63,7 +63,8 @@ void mark_prologue(KernelState& state);
 /// after it wait. False anywhere else.
 bool divides_fill(KernelState& state);
 
-/// Both roles' parts of a pipeline, inside Builder::roles(). `ring`: that warpgroups have in common.
+/// Both roles' parts of a pipeline, inside Builder::roles(). `ring`: that warpgroups have in
+/// common.
 void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring = nullptr);
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -178,10 +178,10 @@ class Builder {
   /// Warp specialization: divides the CTA into consumers (KernelOptions::block threads) and
   /// producers (KernelOptions::producers warps). One `body` describes both: producers run the fill
   /// callbacks of pipelines and what these need, consumers everything else. thread(), copy() and
-  /// barrier() refer to the consumers, and a fill callback calls thread() itself. Declare memory and parameters outside; what fill callbacks read() in shared memory
-  /// is written before roles(), with a barrier() after it. Without producers, and before sm_80, all
-  /// threads run the body. If both are whole warpgroups, on sm_90a, setmaxnreg moves registers to
-  /// the consumers.
+  /// barrier() refer to the consumers, and a fill callback calls thread() itself. Declare memory
+  /// and parameters outside; what fill callbacks read() in shared memory is written before roles(),
+  /// with a barrier() after it. Without producers, and before sm_80, all threads run the body. If
+  /// both are whole warpgroups, on sm_90a, setmaxnreg moves registers to the consumers.
   ///   return kernel("product", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
   ///     ...                                                       // declarations
   ///     k.roles([&] { k.pipeline(stages, steps, fill, use); k.store(...); });
