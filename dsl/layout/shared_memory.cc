@@ -77,7 +77,7 @@ void check_roles(KernelState& state) {
           "wrong-role"_rule, *each.read_by_producers,
           fmt::format(
               "a fill callback reads {}, which consumers write at {}: producers do not wait "
-              "for them; write it, with a barrier() behind, before roles()",
+              "for them; write it, with a barrier() after it, before roles()",
               each.name, text(*each.written_by_consumers)));
   }
 }
