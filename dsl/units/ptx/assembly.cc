@@ -136,7 +136,8 @@ class Statement {
 // Threads may meet in the user's own text: at a barrier of the CTA or at an mbarrier.
 void note_user_text(KernelState& state, std::string_view text) {
   note_meeting(state);
-  if (text.find("bar.") != std::string_view::npos || text.find("barrier") != std::string_view::npos)
+  if (text.find("bar.") != std::string_view::npos ||
+      text.find("barrier.") != std::string_view::npos)
     state.memories.forget_writes();
 }
 
