@@ -14,26 +14,28 @@ bool shares(const Gemm& x) { return x.cluster != 1 || x.cluster_columns != 1; }
 
 struct Exclusion {
   bool (*found)(const Gemm&);
-  std::string_view message;
+  std::string_view message;  // {option}: as it is found
 };
 
 constexpr Exclusion exclusions[] = {
     {[](const Gemm& x) { return by_parts(x) && x.persistent; },
      "split-K and stream-K are unsupported for persistent kernels, whose CTAs compute whole tiles"},
     {[](const Gemm& x) { return x.stream_blocks != 0 && x.cluster != 1; },
-     "stream-K requires cluster = 1"},
+     "stream-K requires cluster = 1, found {cluster}"},
     {[](const Gemm& x) {
        return x.cluster_columns != 1 && (x.stream_blocks != 0 || by_cluster(x));
      },
-     "stream-K and cluster_splits require cluster_columns = 1"},
+     "stream-K and cluster_splits require cluster_columns = 1, found {cluster_columns}"},
     {[](const Gemm& x) { return by_cluster(x) && by_parts(x); },
      "cluster_splits excludes splits and stream_blocks: the CTAs of its clusters divide k already"},
     {[](const Gemm& x) { return by_cluster(x) && x.persistent; },
      "cluster_splits is unsupported for persistent kernels, whose CTAs compute whole tiles"},
     {[](const Gemm& x) { return by_cluster(x) && x.cluster != 1; },
-     "cluster_splits requires cluster = 1: the CTAs of its clusters share a tile of C, not of B"},
+     "cluster_splits requires cluster = 1, found {cluster}: the CTAs of its clusters share a tile "
+     "of C, not of B"},
     {[](const Gemm& x) { return x.tile.products != 1 && (!x.persistent || x.producers <= 0); },
-     "tile.products: warpgroups that compute tiles in turn require persistent and producers"},
+     "tile.products = {products}: warpgroups that compute tiles in turn require persistent and "
+     "producers"},
     {[](const Gemm& x) { return x.stream_blocks != 0 && x.swap; },
      "stream-K is unsupported with swap; use splits or cluster_splits"},
     {[](const Gemm& x) { return x.splits != 1 && x.stream_blocks != 0; },
@@ -46,10 +48,16 @@ constexpr Exclusion exclusions[] = {
      "direct requires cluster = 1, cluster_columns = 1 and swap = false"},
 };
 
+std::string text(const Exclusion& exclusion, const Gemm& options) {
+  return fmt::format(fmt::runtime(exclusion.message), fmt::arg("cluster", options.cluster),
+                     fmt::arg("cluster_columns", options.cluster_columns),
+                     fmt::arg("products", options.tile.products));
+}
+
 Diags excluded(const Gemm& options) {
   Diags out;
   for (const Exclusion& each : exclusions)
-    if (each.found(options)) out.report("kernel-option"_rule, {}, std::string(each.message));
+    if (each.found(options)) out.report("kernel-option"_rule, {}, text(each, options));
   return out;
 }
 
@@ -94,7 +102,7 @@ bool is_one_way(const Gemm& options) {
 bool is_one_way(Builder& k, const Gemm& options) {
   bool out = true;
   for (const Exclusion& each : exclusions)
-    out &= k.require(!each.found(options), std::string(each.message));
+    out &= k.require(!each.found(options), text(each, options));
   return out;
 }
 

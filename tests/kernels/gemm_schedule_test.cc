@@ -371,6 +371,9 @@ TEST(GemmSchedule, RejectsInvalidOptions) {
   EXPECT_NE(refused({.stream_blocks = 4, .batched = true}).find("unsupported for batched products"),
             std::string::npos);
   EXPECT_NE(refused({.producers = 40}).find("at most 1024 threads in total"), std::string::npos);
+  Gemm in_turn;
+  in_turn.tile.products = 3;
+  EXPECT_NE(refused(in_turn).find("tile.products = 3: warpgroups"), std::string::npos);
   // Before sm_80 no thread can wait for another's copies: all threads copy.
   const auto compiled = compile(kernels::gemm({.producers = 4}), testing_gemm::target_of("sm_75"));
   ASSERT_TRUE(compiled) << compiled.diags().text();
