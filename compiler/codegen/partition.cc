@@ -2,6 +2,7 @@
 #include "compiler/codegen/partition.h"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@ namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 constexpr std::uint32_t none = Operation::none;
+constexpr OperationKind shared_memory = OperationKind::shared;
 
 // Where an operation of the part stands.
 struct Position {
@@ -27,6 +29,7 @@ class Needed {
   /// Those that the second role needs.
   Needed(const Function& function, std::uint32_t from) : function_(function) {
     collect(from, none, false, true);
+    collect_writes();
     follow_all();
   }
   /// Those that a half needs.
@@ -95,6 +98,64 @@ class Needed {
     return which == isa::SpecialRegister::tid_x || which == isa::SpecialRegister::laneid;
   }
 
+  // The operands by which an operation of consumers may write memory: an address, or numbers that
+  // may be addresses.
+  std::span<const Operand> written_by(const Operation& op) const {
+    switch (op.kind) {
+      case OperationKind::store:
+      case OperationKind::store_vector:
+      case OperationKind::copy_async: return operands(op).first(1);
+      case OperationKind::statement: return operands(op);
+      case OperationKind::matrix:  // stmatrix
+        return op.results.count == 0 ? operands(op) : std::span<const Operand>();
+      default: return {};
+    }
+  }
+
+  // Where the first role writes which shared memory.
+  void collect_writes() {
+    makers_.resize(static_cast<std::size_t>(function_.values), nullptr);
+    for (const Operation& op : function_.operations)
+      for (const Operand& result : Function::part(function_.results, op.results))
+        makers_[static_cast<std::size_t>(result.id)] = &op;
+    std::set<int> seen;
+    for (const Position& each : positions_) {
+      const Operation& op = function_.operations[each.operation];
+      if (each.own) continue;
+      for (const Operand& operand : written_by(op)) note_write(operand.id, op.place, seen);
+    }
+  }
+
+  // What makes a value, if that has no effect; or none.
+  const Operation* maker(int id) const {
+    const Operation* made = id < 0 ? nullptr : makers_[static_cast<std::size_t>(id)];
+    if (!made) return nullptr;
+    const bool known = row_of(made->kind).effect == Effect::none || made->kind == shared_memory;
+    return known ? made : nullptr;
+  }
+
+  // An address is computed from that of declared memory.
+  void note_write(int id, std::uint32_t place, std::set<int>& seen) {
+    const Operation* made = maker(id);
+    if (!made || !seen.insert(id).second) return;
+    if (made->kind == shared_memory) written_.emplace(id, place);
+    for (const Operand& each : operands(*made)) note_write(each.id, place, seen);
+  }
+
+  // Where the first role writes what `address` points to.
+  std::optional<std::uint32_t> write_to(int address) const {
+    if (const auto found = written_.find(address); found != written_.end()) return found->second;
+    const Operation* made = maker(address);
+    return made && made->operands.count > 0 ? write_to(operands(*made)[0].id) : std::nullopt;
+  }
+
+  void check_load(const Operation& op) {
+    for (const Operand& each : operands(op)) {
+      if (each.space != StateSpace::shared) continue;
+      if (const auto place = write_to(each.id)) miss(Need::Of::memory, op, *place);
+    }
+  }
+
   void keep(std::uint32_t position) {
     if (position == none || std::exchange(positions_[position].kept, true)) return;
     open_.push_back(position);
@@ -104,9 +165,9 @@ class Needed {
     if (const auto found = made_by_.find(id); found != made_by_.end()) keep(found->second);
   }
 
-  void miss(Need::Of what, const Operation& op) {
+  void miss(Need::Of what, const Operation& op, std::uint32_t written = 0) {
     if (told_.emplace(what, op.place).second)
-      missing_.push_back({what, function_.places[op.place]});
+      missing_.push_back({what, function_.places[op.place], function_.places[written]});
   }
 
   void follow(std::uint32_t position) {
@@ -116,6 +177,7 @@ class Needed {
       return miss(op.kind == OperationKind::set ? Need::Of::variable : Need::Of::result, op);
     if (!here.own && row_of(op.kind).effect == Effect::acts) return miss(Need::Of::result, op);
     if (!here.own && !same_threads_ && is_of_thread(op)) return miss(Need::Of::thread, op);
+    if (!here.own && row_of(op.kind).effect == Effect::reads) check_load(op);
     keep(here.around);
     if (op.kind == OperationKind::if_of_role) return;  // it runs its region all the same
     for (const Operand& each : operands(op)) need(each.id);
@@ -132,6 +194,8 @@ class Needed {
   std::map<std::uint32_t, std::uint32_t> position_of_;
   std::map<int, std::uint32_t> made_by_;       // positions, by the values' ids
   std::multimap<int, std::uint32_t> changes_;  // positions of `set`, by the variables' ids
+  std::vector<const Operation*> makers_;       // by the values' ids
+  std::map<int, std::uint32_t> written_;       // places, by the ids of declared shared memory
   std::vector<std::uint32_t> open_;
   std::set<std::pair<Need::Of, std::uint32_t>> told_;  // with places
   std::vector<Need> missing_;

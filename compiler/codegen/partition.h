@@ -26,9 +26,11 @@ struct Need {
     result,    // of an operation with an effect, which others execute
     thread,    // the index of a thread, which is another's in each role
     variable,  // that changes where the other role alone passes
+    memory,    // shared memory that the other role writes
   };
   Of what = Of::result;
-  std::source_location place = {};  // of the operation that it needs
+  std::source_location place = {};    // of the operation that it needs
+  std::source_location written = {};  // Of::memory: where
 };
 
 /// Appends to region `to` what the second role executes of region `from`, which is then the first

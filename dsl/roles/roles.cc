@@ -114,10 +114,15 @@ class AsProducer {
   Flights::Variables in_flight_;
 };
 
-std::string_view told(codegen::Need::Of what) {
-  switch (what) {
+std::string told(const codegen::Need& need) {
+  switch (need.what) {
     using enum codegen::Need::Of;
     case result: break;
+    case memory:
+      return fmt::format(
+          "producer warps need an element of shared memory that consumers write at {}: producers "
+          "do not wait for them; write it, with a barrier() after it, before roles()",
+          text(need.written));
     case thread:
       return "a fill callback needs the index of a thread that is computed outside of it, where it "
              "is that of a consumer: expected thread(), lane() or warp() inside the callback";
@@ -132,7 +137,8 @@ std::string_view told(codegen::Need::Of what) {
 // What producers execute of a body that has been described for consumers.
 void take_producers_part(KernelState& state, int body) {
   for (const codegen::Need& each : state.f().take_second_role(body))
-    state.log.report_at("wrong-role"_rule, each.place, std::string(told(each.what)));
+    if (each.what != codegen::Need::Of::memory || !state.roles.producers_meet)
+      state.log.report_at("wrong-role"_rule, each.place, told(each));
 }
 
 void move_registers(KernelState& state, Role role) {
