@@ -132,7 +132,7 @@ void barrier_by_number(KernelState& state, std::string_view how, const Scalar& i
                     state.config.all_threads(), threads));
   detail::note_meeting(state);
   detail::assembled(state, fmt::format("bar.{} %0, {};", how, threads), {}, {&id, 1}, Effect::any);
-  state.memories.forget_writes();
+  if (how == "sync") state.memories.forget_writes();
 }
 
 }  // namespace
@@ -205,7 +205,6 @@ void Builder::arrive(int id, int threads, Here at) {
   if (!is_barrier(*state_, id, threads)) return;
   land_all(*state_);
   detail::assembled(*state_, fmt::format("bar.arrive {}, {};", id, threads), {}, {}, Effect::any);
-  state_->memories.forget_writes();
 }
 void Builder::barrier(const Scalar& id, int threads, Here at) {
   state_->at(at);

@@ -113,7 +113,8 @@ TEST_P(Roles, FillsTakeNothingOfTheConsumersThreads) {
 
 // Operands of mma.sync, which threads load, and of wgmma, which reads them by itself.
 TEST_P(Roles, OperandsThatConsumersWriteNeedABarrier) {
-  const auto body = [](bool with_barrier) {
+  using Meet = std::function<void(Builder&)>;
+  const auto body = [](const Meet& meet) {
     return [=](Parts& p) {
       const Shared own = p.k.shared("own", f16, p.mma.shared_a(1))[0];
       p.k.roles([&] {
@@ -121,7 +122,7 @@ TEST_P(Roles, OperandsThatConsumersWriteNeedABarrier) {
             2, 2, [&](Scalar t, Scalar s) { p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]); },
             [&](Scalar t, Scalar s) {
               p.k.copy(p.a.tile(size, size, 0, t), own);
-              if (with_barrier) p.k.barrier();
+              meet(p.k);
               p.sum = p.mma(p.sum, own, p.sb[s]);
               p.k.barrier();
             });
@@ -129,9 +130,13 @@ TEST_P(Roles, OperandsThatConsumersWriteNeedABarrier) {
       });
     };
   };
-  expect_refused(body(false), "is loaded without a barrier; insert a barrier() between them",
-                 "[unsynchronized-tile]");
-  EXPECT_EQ(run(2 * size, body(true)), expected(2 * size, 0, 2 * size));
+  const Meet never[] = {[](Builder&) {}, [](Builder& k) { k.arrive(2, 64); },
+                        [](Builder& k) { k.ptx("bar.arrive 2, 64;", {}, {}); },
+                        [](Builder& k) { k.ptx("fence.mbarrier_init.release.cluster;", {}, {}); }};
+  for (const Meet& each : never)
+    expect_refused(body(each), "is loaded without a barrier; insert a barrier() between them",
+                   "[unsynchronized-tile]");
+  EXPECT_EQ(run(2 * size, body([](Builder& k) { k.barrier(); })), expected(2 * size, 0, 2 * size));
 }
 
 TEST_P(Roles, FillsReadWhatIsWrittenBeforeRoles) {
@@ -201,6 +206,31 @@ TEST_P(Roles, CountsTakeNothingThatAUseCallbackChanges) {
   };
   expect_refused(body(true), "a variable that a use callback changes", "[wrong-role]");
   EXPECT_EQ(run(2 * size, body(false)), expected(2 * size, 0, 2 * size));
+}
+
+// Producers load the count, too, and do not wait for the consumers that write it.
+TEST_P(Roles, CountsAreWrittenBeforeRoles) {
+  const auto body = [](bool before) {
+    return [=](Parts& p) {
+      const Shared counts = p.k.shared("counts", u32, row_major(1, 128));
+      const auto write = [&] {
+        p.k.when(p.k.thread() < 128,
+                 [&] { p.k.write(counts, 0, p.k.thread(), p.k.constant(u32, 2)); });
+        p.k.barrier();
+      };
+      if (before) write();
+      p.k.roles([&] {
+        if (!before) write();
+        p.k.pipeline(
+            2, p.k.read(counts, 0, 1), [&](Scalar t, Scalar s) { p.fill(t, s); },
+            [&](Scalar, Scalar s) { p.add(s); });
+        p.k.store(p.c, p.sum);
+      });
+    };
+  };
+  expect_refused(body(false), "an element of shared memory that consumers write at",
+                 "[wrong-role]");
+  EXPECT_EQ(run(2 * size, body(true)), expected(2 * size, 0, 2 * size));
 }
 
 // Producers do not need what only consumers compute of such a result.

@@ -133,12 +133,23 @@ class Statement {
   bool good_ = true;
 };
 
-// Threads may meet in the user's own text: at a barrier of the CTA or at an mbarrier.
+// Whether threads wait for others in a text: at a barrier of the CTA or the cluster, or at an
+// mbarrier.
+bool waits(std::string_view text) {
+  for (std::size_t at = text.find("bar"); at != std::string_view::npos;
+       at = text.find("bar", at + 1)) {
+    const std::string_view opcode = text.substr(at, text.find_first_of(" \t\n;", at) - at);
+    if (!opcode.starts_with("bar.") && !opcode.starts_with("barrier.")) continue;
+    for (const std::string_view word : {"sync", "red", "wait"})
+      if (opcode.find(word) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// Threads may meet in the user's own text.
 void note_user_text(KernelState& state, std::string_view text) {
   note_meeting(state);
-  if (text.find("bar.") != std::string_view::npos ||
-      text.find("barrier.") != std::string_view::npos)
-    state.memories.forget_writes();
+  if (waits(text)) state.memories.forget_writes();
 }
 
 }  // namespace
