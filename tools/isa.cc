@@ -56,7 +56,7 @@ void print_table(const std::vector<isa::Instruction>& table) {
   fmt::print("{} forms\n", table.size());
 }
 
-std::vector<std::string_view> families() {
+std::vector<std::string_view> family_names() {
   std::vector<std::string_view> out;
   for (const auto& forms : {isa::forms(), isa::wgmma_forms()})
     for (const isa::Form& form : forms)
@@ -126,7 +126,7 @@ int isa_command(const IsaWords& words) {
              exit_ok;
     return fmt::print("{}", opcode_list(arch)), exit_ok;
   }
-  const auto known = families();
+  const auto known = family_names();
   if (!words.name.empty() && std::ranges::find(known, words.name) == known.end()) {
     const isa::Opcode opcode = isa::find_opcode(words.name);
     if (opcode == isa::Opcode::none || isa::is_matrix(opcode)) return unknown_name(words, known);

@@ -17,11 +17,11 @@ namespace {
 using isa::Accepts, isa::Opcode, isa::OperandRow, isa::Signature;
 
 // The names of a value in JSON and in a sentence.
-struct Words {
+struct Names {
   std::string_view id, text;
 };
 
-Words words(isa::Control control) {
+Names words(isa::Control control) {
   switch (control) {
     case isa::Control::FallsThrough: return {"falls_through", ""};
     case isa::Control::Branches: return {"branches", "branches to a label"};
@@ -33,7 +33,7 @@ Words words(isa::Control control) {
   return {};
 }
 
-Words words(isa::Convergence convergence) {
+Names words(isa::Convergence convergence) {
   switch (convergence) {
     case isa::Convergence::None: return {"none", ""};
     case isa::Convergence::Mask: return {"mask", "executed together by the lanes of a member mask"};
@@ -46,7 +46,7 @@ Words words(isa::Convergence convergence) {
   return {};
 }
 
-Words words(isa::Access access) {
+Names words(isa::Access access) {
   switch (access) {
     case isa::Access::None: return {"none", ""};
     case isa::Access::Read: return {"read", "reads"};
@@ -56,7 +56,7 @@ Words words(isa::Access access) {
   return {};
 }
 
-Words words(isa::Proxy proxy) {
+Names words(isa::Proxy proxy) {
   switch (proxy) {
     case isa::Proxy::Generic: return {"generic", ""};
     case isa::Proxy::Async: return {"async", "through the async proxy"};
@@ -68,7 +68,7 @@ Words words(isa::Proxy proxy) {
   return {};
 }
 
-Words words(isa::Completion completion) {
+Names words(isa::Completion completion) {
   switch (completion) {
     case isa::Completion::Immediate: return {"immediate", ""};
     case isa::Completion::CpAsyncGroup:
