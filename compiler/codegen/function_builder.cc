@@ -75,6 +75,8 @@ Operand FunctionBuilder::make(Operation& operation, Operand result) {
   result.id = function_.values++;
   constants_.push_back(
       is_constant(operation.kind, Function::part(function_.operands, operation.operands)));
+  uniform_.resize(constants_.size(), false);
+  uniform_.back() = is_uniform(operation);
   function_.results.push_back(result);
   ++operation.results.count;
   return result;
@@ -113,6 +115,29 @@ bool FunctionBuilder::is_constant(OperationKind kind, std::span<const Operand> o
 
 bool FunctionBuilder::is_constant(Value value) const {
   return value.valid() && constants_.at(static_cast<std::size_t>(value.id));
+}
+
+bool FunctionBuilder::is_uniform(const Operation& operation) const {
+  switch (operation.kind) {
+    case OperationKind::variable:
+    case OperationKind::pure_statement: return false;
+    case OperationKind::special:
+      return isa::is_of_block(static_cast<isa::SpecialRegister>(
+          Function::part(function_.numbers, operation.numbers)[0]));
+    default: break;
+  }
+  const Effect effect = row_of(operation.kind).effect;
+  if (effect != Effect::none) return effect == Effect::frame;
+  return std::ranges::all_of(Function::part(function_.operands, operation.operands),
+                             [&](const Operand& each) {
+                               const auto id = static_cast<std::size_t>(each.id);
+                               return each.id < 0 || (id < uniform_.size() && uniform_[id]);
+                             });
+}
+
+bool FunctionBuilder::is_uniform(Value value) const {
+  const auto id = static_cast<std::size_t>(value.id);
+  return value.valid() && id < uniform_.size() && uniform_[id];
 }
 
 // ---- The frame.

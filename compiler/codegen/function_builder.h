@@ -56,6 +56,9 @@ class FunctionBuilder {
   Value constant(Type type, double value);
   Value undefined(Type type);  // for values that are not read
   bool is_constant(Value value) const;
+  /// Whether it surely is the same in all threads of a block, since it is computed from parameters
+  /// and the block's index.
+  bool is_uniform(Value value) const;
   Value add(Value x, Value y);
   Value subtract(Value x, Value y);
   Value multiply(Value x, Value y);
@@ -257,6 +260,7 @@ class FunctionBuilder {
   void take(Operation& operation, std::span<const Value> more);
   void note(Operation& operation, std::string_view text);
   bool is_constant(OperationKind kind, std::span<const Operand> operands) const;
+  bool is_uniform(const Operation& operation) const;  // its results
   Operand make(Operation& operation, Operand result);
   Value make(Operation& operation, Type type);
   Pointer make(Operation& operation, StateSpace space);
@@ -275,6 +279,7 @@ class FunctionBuilder {
   Function function_;
   std::vector<std::uint32_t> open_;  // regions, the innermost last
   std::vector<bool> constants_;      // by id
+  std::vector<bool> uniform_;        // by id, as far as one is known
   std::uint32_t place_ = 0;
   std::vector<std::uint32_t> marks_;  // regions
 };

@@ -3,6 +3,7 @@
 // Registers").
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -83,6 +84,7 @@ struct SpecialRegisterRow {
   Type type;              // of the register, or of each of its elements
   bool vector = false;    // read as .x, .y, .z
   bool varies = false;    // may change while a warp runs
+  bool of_block = false;  // the same in all threads of a block
   Since since = {{1, 0}, 10};
   std::uint8_t count = 0;           // numbered registers: %envreg0 to %envreg31
   std::string_view suffix = {};     // after the number: %pm0_64
@@ -95,22 +97,22 @@ inline constexpr Since clusters{{7, 8}, 90}, lane_mask{{2, 0}, 20}, timers{{3, 1
 // clang-format off
 inline constexpr SpecialRegisterRow special_registers[] = {
     {.name = "%tid", .first = SpecialRegister::tid_x, .type = u32, .vector = true},
-    {.name = "%ntid", .first = SpecialRegister::ntid_x, .type = u32, .vector = true},
+    {.name = "%ntid", .first = SpecialRegister::ntid_x, .type = u32, .vector = true, .of_block = true},
     {.name = "%laneid", .first = SpecialRegister::laneid, .type = u32},
     {.name = "%warpid", .first = SpecialRegister::warpid, .type = u32},
     {.name = "%nwarpid", .first = SpecialRegister::nwarpid, .type = u32, .since = {{2, 0}, 20}},
-    {.name = "%ctaid", .first = SpecialRegister::ctaid_x, .type = u32, .vector = true},
-    {.name = "%nctaid", .first = SpecialRegister::nctaid_x, .type = u32, .vector = true},
+    {.name = "%ctaid", .first = SpecialRegister::ctaid_x, .type = u32, .vector = true, .of_block = true},
+    {.name = "%nctaid", .first = SpecialRegister::nctaid_x, .type = u32, .vector = true, .of_block = true},
     {.name = "%smid", .first = SpecialRegister::smid, .type = u32},
     {.name = "%nsmid", .first = SpecialRegister::nsmid, .type = u32, .since = {{2, 0}, 20}},
     {.name = "%gridid", .first = SpecialRegister::gridid, .type = u64},
     {.name = "%is_explicit_cluster", .first = SpecialRegister::is_explicit_cluster, .type = Type::pred, .since = clusters},
-    {.name = "%clusterid", .first = SpecialRegister::clusterid_x, .type = u32, .vector = true, .since = clusters},
-    {.name = "%nclusterid", .first = SpecialRegister::nclusterid_x, .type = u32, .vector = true, .since = clusters},
-    {.name = "%cluster_ctaid", .first = SpecialRegister::cluster_ctaid_x, .type = u32, .vector = true, .since = clusters},
-    {.name = "%cluster_nctaid", .first = SpecialRegister::cluster_nctaid_x, .type = u32, .vector = true, .since = clusters},
-    {.name = "%cluster_ctarank", .first = SpecialRegister::cluster_ctarank, .type = u32, .since = clusters},
-    {.name = "%cluster_nctarank", .first = SpecialRegister::cluster_nctarank, .type = u32, .since = clusters},
+    {.name = "%clusterid", .first = SpecialRegister::clusterid_x, .type = u32, .vector = true, .of_block = true, .since = clusters},
+    {.name = "%nclusterid", .first = SpecialRegister::nclusterid_x, .type = u32, .vector = true, .of_block = true, .since = clusters},
+    {.name = "%cluster_ctaid", .first = SpecialRegister::cluster_ctaid_x, .type = u32, .vector = true, .of_block = true, .since = clusters},
+    {.name = "%cluster_nctaid", .first = SpecialRegister::cluster_nctaid_x, .type = u32, .vector = true, .of_block = true, .since = clusters},
+    {.name = "%cluster_ctarank", .first = SpecialRegister::cluster_ctarank, .type = u32, .of_block = true, .since = clusters},
+    {.name = "%cluster_nctarank", .first = SpecialRegister::cluster_nctarank, .type = u32, .of_block = true, .since = clusters},
     {.name = "%lanemask_eq", .first = SpecialRegister::lanemask_eq, .type = u32, .since = lane_mask},
     {.name = "%lanemask_le", .first = SpecialRegister::lanemask_le, .type = u32, .since = lane_mask},
     {.name = "%lanemask_lt", .first = SpecialRegister::lanemask_lt, .type = u32, .since = lane_mask},
@@ -163,6 +165,16 @@ constexpr const SpecialRegisterRow* find_special_register(std::string_view name)
   for (const SpecialRegisterRow& row : special_registers)
     if (row.count ? special_number(row, name) >= 0 : row.name == name) return &row;
   return nullptr;
+}
+
+/// Whether all threads of a block read the same of it.
+constexpr bool is_of_block(SpecialRegister which) {
+  for (const SpecialRegisterRow& row : special_registers) {
+    const int registers = row.vector ? 3 : std::max<int>(row.count, 1);
+    const int place = static_cast<int>(which) - static_cast<int>(row.first);
+    if (place >= 0 && place < registers) return row.of_block;
+  }
+  return false;
 }
 
 }  // namespace tartan::TARTAN_ABI::isa

@@ -335,6 +335,11 @@ Described describe_for(const Kernel& kernel, const Target& target) {
   const detail::StepTimer timer(&StepTimes::describe);
   auto state = std::make_shared<detail::KernelState>(kernel, target);
   describe(kernel, state);
+  if (state->staging.ring_in_use) {  // which only the whole description tells
+    state = std::make_shared<detail::KernelState>(kernel, target);
+    state->staging.beside_rings = true;
+    describe(kernel, state);
+  }
   check_shared(kernel, *state);
   // Handles that outlive this call must not find the function, sound or not.
   return {target,

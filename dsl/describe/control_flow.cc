@@ -34,9 +34,12 @@ bool can_count(KernelState& state, const Scalar& begin, const Scalar& end, const
   return good;
 }
 
-}  // namespace
-
-namespace {
+void in_loop(KernelState& state, const std::function<void()>& body) {
+  const detail::Partial around = state.partial;
+  state.partial.once = false;
+  body();
+  state.partial = around;
+}
 
 // Records what a loop's variable reaches, if a launch knows it: at least the last multiple of the
 // step that is surely below the end.
@@ -74,7 +77,7 @@ void Builder::loop(const Scalar& begin, const Scalar& end, const Scalar& step,
                             // What a launch checks holds of a loop that runs no time, too.
                             const bool known = note_range(*state_, index, begin, end, step);
                             state_->conditions -= known;
-                            body(index);
+                            in_loop(*state_, [&] { body(index); });
                             state_->conditions += known;
                           });
                         });
@@ -95,7 +98,9 @@ void Builder::when(const Scalar& condition, const std::function<void()>& body, H
   const detail::Partial around = state_->partial;
   const detail::Split split = state_->threads.split(detail::HandleParts::value(condition).id,
                                                     first_thread(*state_), thread_count(*state_));
-  if (split > around.split) state_->partial = {split, state_->log.place()};
+  state_->partial.once &= state_->f().is_uniform(detail::HandleParts::value(condition));
+  if (split > around.split)
+    state_->partial.split = split, state_->partial.place = state_->log.place();
   state_->f().if_then(state_->value(condition),
                       [&] { state_->flights.in_body(state_->f(), before, body); });
   state_->partial = around;
@@ -113,7 +118,10 @@ void Builder::when(const Scalar& condition, const std::function<void()>& then,
   const auto body = [&](const std::function<void()>& described) {
     return [&] { state_->flights.in_body(state_->f(), before, described); };
   };
+  const detail::Partial around = state_->partial;
+  state_->partial.once &= state_->f().is_uniform(detail::HandleParts::value(condition));
   state_->f().if_else(state_->value(condition), body(then), body(otherwise));
+  state_->partial = around;
 }
 
 // The condition is computed before the loop and at the end of each iteration, so that it may read
@@ -143,7 +151,7 @@ void Builder::loop_while(const std::function<Scalar()>& condition,
   state_->f().while_loop([&] { return state_->f().get(goes_on); },
                          [&] {
                            state_->flights.in_body(state_->f(), before, [&] {
-                             body();
+                             in_loop(*state_, body);
                              if (const auto next = holds()) state_->f().set(goes_on, *next);
                            });
                          });

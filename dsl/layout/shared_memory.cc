@@ -20,6 +20,17 @@ void check_stage(KernelState& state, const std::string& ring, const Scalar& stag
                                                      stages, of_pipeline->second));
 }
 
+namespace {
+
+// Stores may be staged in a ring only if nothing accesses it after them.
+void note_access(KernelState& state, const Memory& memory) {
+  TmaStaging& staging = state.staging;
+  if (staging.ring >= 0 && &memory == &state.memories.all()[static_cast<std::size_t>(staging.ring)])
+    staging.ring_in_use = true;
+}
+
+}  // namespace
+
 void note_fill(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
   memory.ever_written = true;
@@ -39,11 +50,13 @@ void note_write(KernelState& state, const Tensor& to) {
   if (is_remote(state, to)) {
     note_remote(state, to);
     Memory& own = state.memories.owner_of(to);
+    note_access(state, own);
     own.ever_written = true, own.written_by_others = state.log.place();
     if (state.roles.current == Role::consumer) own.written_by_consumers = state.log.place();
     return;
   }
   memory.ever_written = true, memory.written_here = state.log.place();
+  note_access(state, memory);
   if (state.roles.current == Role::producer) {
     state.fill.plain = true;
     return note_fill(state, to);
@@ -59,6 +72,7 @@ void note_read(KernelState& state, const Tensor& from) {
   if (is_remote(state, from)) note_remote(state, from);
   else require_cluster_barrier(state, from);
   Memory& own = is_remote(state, from) ? state.memories.owner_of(from) : memory;
+  note_access(state, own);
   if (!own.read) own.read = state.log.place(), own.name = from.name;
   if (state.roles.current == Role::producer) own.read_by_producers = state.log.place();
 }

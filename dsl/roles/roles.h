@@ -50,10 +50,6 @@ class InCallback {
 void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
                const std::function<void(bool asked)>& leave);
 
-/// Stores of tiles may stage them in this ring's memory where little is left beside it: of a kernel
-/// whose consumers store once all of its pipelines have ended.
-void stage_stores_in(const Ring& ring);
-
 /// Where roles() initializes mbarriers and prefetches tensor maps, if nothing has marked it yet: at
 /// the first griddepcontrol_wait() outside of loops and conditions, or at roles().
 void mark_prologue(KernelState& state);

@@ -24,6 +24,7 @@ enum class Split : std::uint8_t { none, warps, lanes };
 struct Partial {
   Split split = Split::none;
   Place place = {};
+  bool once = true;  // surely all threads of a block run the code, and once, or none does
 };
 
 /// Values that depend on the thread's index and constants alone.

@@ -42,14 +42,15 @@ struct Memory {
 
 /// Shared memory in which warps or warpgroups stage boxes for stores, so many boxes for each.
 struct TmaStaging {
-  int memory = -1;    // its number
-  int box_bytes = 0;  // of a box
-  int threads = 0;    // that stage boxes together
-  int batch = 0;      // boxes that are stored together
-  int slots = 0;      // batches that fit
-  bool used = false;  // something was stored through it
-  int ring = -1;      // the memory of stages that nothing fills or reads any more where it stores
-  bool in_ring = false;
+  int memory = -1;            // its number
+  int box_bytes = 0;          // of a box
+  int threads = 0;            // that stage boxes together
+  int batch = 0;              // boxes that are stored together
+  int slots = 0;              // batches that fit
+  bool used = false;          // something was stored through it
+  int ring = -1;              // whose memory they are staged in: no pipeline needs it any more
+  bool ring_in_use = false;   // after all
+  bool beside_rings = false;  // where that is known from a description before
 };
 
 /// The memories of a kernel. A Tensor refers to its memory by number.

@@ -8,7 +8,6 @@
 #include <limits>
 #include <utility>
 
-#include "dsl/roles/roles.h"
 #include "kernels/common/keys.h"
 #include "kernels/gemm/gemm_direct.h"
 #include "kernels/gemm/gemm_lines.h"
@@ -111,9 +110,6 @@ static Kernel described_gemm(const Gemm& options) {
     auto sB = k.shared("sB", in_b, mma.shared_b(stages, turned.b_major));
     FirstStep first = tile.products > 1 || aligns ? FirstStep() : mma.first_step(sA[0], sB[0]);
     detail::GemmTiles tiles(k, options, mma, options.swap ? n : m, options.swap ? m : n, depth);
-    const bool stores_last = !options.persistent && options.stream_blocks == 0 &&
-                             options.cluster_splits == 1 && tile.warps_k == 1;
-    if (stores_last) tartan::detail::stage_stores_in(tile.m < tile.n ? sB : sA);
     if (options.batched) {
       A = A.matrix(k.block_z(), stride_a);
       B = B.matrix(k.block_z(), stride_b);

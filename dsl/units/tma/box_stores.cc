@@ -58,6 +58,8 @@ class BoxStorer {
       return fmt::format("{} are not accumulators of m16n8 in {}", kind.text(), name(to_.type));
     if (by_rows() && tile_.across() * bits(to_.type) % shortest_line)
       return fmt::format("its boxes need rows of at least {} bytes", shortest_line);
+    // In a ring all consumers meet before they store.
+    state_.staging.ring_in_use |= state_.staging.ring >= 0 && !by_all_consumers();
     if (state_.staging.memory >= 0) narrow_to_first_store();
     else if (!make_room()) return "no shared memory is left to stage it";
     if (state_.staging.box_bytes != box_bytes() || state_.staging.threads != threads_)
@@ -73,7 +75,7 @@ class BoxStorer {
     const bool by_tma = refused.empty();
     state_.staging.used |= by_tma;
     if (threads_ == warpgroup_threads) take_barriers(state_);
-    if (state_.staging.in_ring) leave_ring();
+    if (state_.staging.ring >= 0) leave_ring();
     const std::vector<Box> all = boxes();
     StoredFragments::Order order;
     for (const Box& box : all)
@@ -251,24 +253,46 @@ class BoxStorer {
     const auto fit = [&](std::int64_t bytes) {
       return static_cast<int>(bytes / (owners * box_bytes()));
     };
-    const int ring = state_.staging.ring, beside = fit(room);
-    const Memory* const stages =
-        ring < 0 ? nullptr : &state_.memories.all()[static_cast<std::size_t>(ring)];
-    const int inside = stages && stages->aligned >= align ? fit(stages->bytes) : 0;
-    state_.staging.in_ring = beside < all && beside < inside;
-    const int most = state_.staging.in_ring ? inside : beside;
+    const int ring = idle_ring(align), beside = fit(room),
+              inside =
+                  ring < 0 ? 0 : fit(state_.memories.all()[static_cast<std::size_t>(ring)].bytes);
+    const bool in_ring = beside < all && beside < inside;
+    const int most = in_ring ? inside : beside;
     if (most < 1) return false;
+    if (in_ring) state_.staging.ring = ring;
     const bool by_tma = refused_by_tma_.empty();
     state_.staging.slots = by_tma && most < all && most > 1 ? 2 : 1;
     state_.staging.batch = by_tma ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.names.unused("staging");
     const int bytes = owners * state_.staging.slots * state_.staging.batch * box_bytes();
-    const codegen::Pointer base = state_.staging.in_ring
-                                      ? stages->base
+    const codegen::Pointer base = in_ring
+                                      ? state_.memories.all()[static_cast<std::size_t>(ring)].base
                                       : state_.memories.share(state_.f(), name, bytes, align);
     state_.staging.memory = state_.memories.add({base, true, bytes});
     state_.staging.box_bytes = box_bytes(), state_.staging.threads = threads_;
     return true;
+  }
+
+  // Together, and once.
+  bool by_all_consumers() const {
+    return state_.partial.once && state_.roles.warpgroups == 0 && !state_.roles.in_stage;
+  }
+
+  // The largest ring of the pipelines that have ended, if all consumers store here; or -1. No
+  // other CTA may read it.
+  int idle_ring(std::int64_t align) const {
+    if (state_.staging.beside_rings || !by_all_consumers()) return -1;
+    const std::vector<Memory>& all = state_.memories.all();
+    int largest = -1;
+    for (int i = 0; i < static_cast<int>(all.size()); ++i) {
+      const Memory& each = all[static_cast<std::size_t>(i)];
+      const bool read_by_others = std::ranges::any_of(
+          all, [&](const Memory& remote) { return remote.owner == i && remote.read; });
+      if (each.filled && each.aligned >= align && !read_by_others &&
+          (largest < 0 || each.bytes > all[static_cast<std::size_t>(largest)].bytes))
+        largest = i;
+    }
+    return largest;
   }
 
   // Whose boxes may have had little room.
@@ -344,12 +368,6 @@ bool store_boxes(KernelState& state, const Tensor& to, const WarpTile& tile,
   }
   storer.store();
   return true;
-}
-
-void stage_stores_in(const Ring& ring) {
-  const Shared first = ring[0];
-  const Tensor& stage = tensor_of(first);
-  if (stage.state && stage.memory >= 0) stage.state->staging.ring = stage.memory;
 }
 
 void finish_stores(KernelState& state) {
