@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of tiles: fragments that each warp multiplies, or wgmma.
+#include <algorithm>
+#include <utility>
+
+#include "dsl/layout/addressing.h"
+#include "dsl/layout/fragments.h"
+#include "dsl/layout/placement.h"
+#include "dsl/layout/shared_memory.h"
+#include "dsl/state/operations.h"
+#include "dsl/state/scalars.h"
+#include "dsl/tile/tiled_parts.h"
+#include "dsl/units/wgmma/warpgroup_mma.h"
+#include "tartan/dsl/builder.h"
+#include "tartan/dsl/tiled_mma.h"
+#include "tartan/isa/feature.h"
+
+namespace tartan::TARTAN_ABI {
+namespace detail {
+namespace {
+
+// The tensor cores drop the low 13 bits of an f32. Rounds to nearest even, as tensor maps do.
+std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragments,
+                              const Shared& from) {
+  if (from.element() != f32) return fragments;
+  for (Fragment& each : fragments) {
+    if (each.kind().type != tf32 || is_bad(each)) continue;
+    std::vector<codegen::Value> registers;
+    for (const codegen::Value& value : registers_of(each))
+      registers.push_back(mma.state->f().bitcast(
+          mma.state->f().convert(mma.state->f().bitcast(value, f32), tf32), b32));
+    each = make_fragment(*mma.state, each.kind(), std::move(registers));
+    mma.state->log.choose(
+        fmt::format("round {}", tensor_of(from).name),
+        mma.state->config.target.has(Feature::tf32_conversion)
+            ? "cvt.rn.tf32.f32"
+            : "to nearest even, in integer arithmetic",
+        "its elements are f32, and tensor cores would truncate their low 13 bits");
+  }
+  return fragments;
+}
+
+bool fits(const TiledParts& mma, const Shared& a, const Shared& b) {
+  return require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.tile.k, "A of the tiled MMA") &
+             require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n,
+                           "B of the tiled MMA") &&
+         in_order(*mma.state, tensor_of(a), tensor_of(b));
+}
+
+bool fits(const TiledParts& mma, std::size_t count_a, std::size_t count_b) {
+  const auto m = static_cast<std::size_t>(mma.fragments_m()),
+             n = static_cast<std::size_t>(mma.fragments_n());
+  if (count_a == m && count_b == n) return true;
+  mma.state->log.report(
+      "fragment-mismatch"_rule,
+      fmt::format("first k-step of another tile: expected {} and {} fragments of A and B per warp, "
+                  "found {} and {}",
+                  m, n, count_a, count_b));
+  return false;
+}
+
+// Registers for addresses and temporaries, as measured: threads that copy need more, and so do
+// operands that ldmatrix cannot transpose.
+int registers_beside(const KernelState& state, const Shared& a, const Shared& b) {
+  int out = 32;
+  if (state.config.options.producers == 0) out += 16;
+  for (const auto& [side, along] : {std::pair{&a, Major::row}, {&b, Major::col}})
+    if (side->layout().major() != along) out += bits(side->element()) == 16 ? 8 : 32;
+  return out;
+}
+
+}  // namespace
+
+WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
+                       const Beside& row, const Beside& column) {
+  const int m = mma.fragments_m(), n = mma.fragments_n();
+  if (c.fragments().empty()) return mma.state->log.note_empty("the accumulators"), WarpTile{};
+  std::vector<Fragment> sums = c.fragments();
+  if (sums.size() != static_cast<std::size_t>(m * n)) {
+    mma.state->log.report(
+        "fragment-mismatch"_rule,
+        fmt::format("wrong number of accumulators per warp of {}: expected {}, found {}{}",
+                    *mma.text, m * n, sums.size(),
+                    c.place().product ? " of " + *c.place().product : ""));
+    return {};
+  }
+  if (!at_place(mma, Operand::c, c)) return {};
+  for (int step = 0; step < mma.steps(); ++step) {
+    const std::vector<Fragment> left = a(step), right = b(step);
+    if (left.size() != static_cast<std::size_t>(m) || right.size() != static_cast<std::size_t>(n))
+      return {};
+    for (int i = 0; i < m; ++i) {
+      MmaOptions options = mma.options;
+      if (row) row(options, i, step);
+      for (int j = 0; j < n; ++j) {
+        // In serpentine order: neighbours share a fragment.
+        const int x = i % 2 ? n - 1 - j : j;
+        if (column) column(options, x, step);
+        Fragment& sum = sums[static_cast<std::size_t>(i * n + x)];
+        sum = multiply_fragments(*mma.state, left[static_cast<std::size_t>(i)],
+                                 right[static_cast<std::size_t>(x)], &sum, Type::none, options);
+      }
+    }
+  }
+  return WarpTile(std::move(sums), n, c.place());
+}
+
+Side side_a(const TiledParts& mma, const Shared& a) {
+  return [&mma, &a](int step) {
+    const FragmentKind kind = operand_a(mma.kind.shape, mma.kind.a);
+    const isa::Fragment fragment = kind.fragment();
+    const auto part = [&](int rows, const Scalar& row) {
+      return load_side(
+          *mma.state, kind,
+          tensor_of(a.tile(fragment.rows * rows, fragment.cols, row,
+                           mma.warp_k * mma.steps() + step, mma.state->log.location())),
+          rows);
+    };
+    if (!in_blocks(mma)) return rounded(mma, part(mma.fragments_m(), mma.warp_m), a);
+    const WarpPlace place = place_of_a(mma);
+    std::vector<Fragment> out;
+    for (int i = 0; i < mma.fragments_m(); ++i)
+      for (Fragment& each : part(1, (place.row + place.down(i, fragment.rows)) / fragment.rows))
+        out.push_back(std::move(each));
+    return rounded(mma, std::move(out), a);
+  };
+}
+
+Side side_b(const TiledParts& mma, const Shared& b) {
+  return [&mma, &b](int step) {
+    const Shape& shape = mma.kind.shape.shape;
+    return rounded(mma,
+                   load_side(*mma.state, operand_b(mma.kind.shape, mma.kind.b),
+                             tensor_of(b.tile(shape.k, shape.n * mma.fragments_n(),
+                                              mma.warp_k * mma.steps() + step, mma.warp_n,
+                                              mma.state->log.location())),
+                             mma.fragments_n()),
+                   b);
+  };
+}
+
+// Accumulators of wgmma; multiply_tile() reports errors of others.
+bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse) {
+  const auto& sums = c.fragments();
+  return mma.warpgroup && mma.kind.shape.sparse == sparse &&
+         sums.size() == static_cast<std::size_t>(mma.fragments_m() * mma.fragments_n()) &&
+         std::none_of(sums.begin(), sums.end(), [&](const Fragment& each) {
+           return is_bad(each) || state_of(each) != mma.state;
+         });
+}
+
+}  // namespace detail
+
+using detail::at_place;
+using detail::fits;
+using detail::KernelState;
+using detail::rounded;
+using detail::Side;
+using detail::tensor_of;
+
+FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
+  FirstStep out;
+  if (!KernelState::begins(parts_.state, at) || parts_.warpgroup || parts_.kind.shape.shape.m == 0)
+    return out;
+  const FragmentKind a = operand_a(parts_.kind.shape, parts_.kind.a),
+                     b = operand_b(parts_.kind.shape, parts_.kind.b),
+                     c = operand_c(parts_.kind.shape, parts_.kind.c);
+  const auto words = [](const FragmentKind& kind) {
+    const isa::Fragment fragment = kind.fragment();
+    return fragment.registers * fragment.register_bits / 32;
+  };
+  // Fragments of this k-step and of the next one.
+  const int needed = parts_.fragments_m() * parts_.fragments_n() * words(c) +
+                     2 * (parts_.fragments_m() * words(a) + parts_.fragments_n() * words(b)) +
+                     detail::registers_beside(*parts_.state, a_stage, b_stage);
+  const bool possible = needed <= parts_.state->config.registers();
+  parts_.state->log.choose("first k-step of a stage",
+                           possible ? "loaded before the last MMAs of the preceding stage"
+                                    : "loaded just before its MMAs",
+                           fmt::format("it needs about {} registers, a thread has {}", needed,
+                                       parts_.state->config.registers()));
+  if (!possible) return out;
+  Builder k(parts_.state);
+  for (int i = 0; i < parts_.fragments_m(); ++i) out.a_.push_back(k.variable(a, at));
+  for (int j = 0; j < parts_.fragments_n(); ++j) out.b_.push_back(k.variable(b, at));
+  return out;
+}
+
+void TiledMma::load(FirstStep& first, const Shared& a, const Shared& b, Here at) const {
+  if (first.empty() || !KernelState::begins(parts_.state, at) ||
+      !fits(parts_, first.a_.size(), first.b_.size()) || !fits(parts_, a, b))
+    return;
+  const std::vector<Fragment> left = side_a(parts_, a)(0), right = side_b(parts_, b)(0);
+  if (left.size() == first.a_.size()) std::ranges::copy(left, first.a_.begin());
+  if (right.size() == first.b_.size()) std::ranges::copy(right, first.b_.begin());
+}
+
+WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b,
+                              const FirstStep& first, const std::function<void()>& next,
+                              Here at) const {
+  if (first.empty()) return (*this)(c, a, b, at);
+  if (!KernelState::begins(parts_.state, at) || !fits(parts_, first.a_.size(), first.b_.size()) ||
+      !fits(parts_, a, b))
+    return {};
+  if (!parts_.state->has_body(next != nullptr, "an MMA whose first k-step is loaded")) return {};
+  // Fragments are loaded one k-step ahead.
+  using Fragments = std::vector<Fragment>;
+  Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
+  const Side load_a = side_a(parts_, a), load_b = side_b(parts_, b);
+  const auto one_ahead = [&](int step, Fragments& loaded, const Side& load) {
+    Fragments now = std::move(loaded);
+    if (step + 1 < parts_.steps()) loaded = load(step + 1);
+    return now;
+  };
+  return multiply_tile(
+      parts_, c, [&](int step) { return one_ahead(step, left, load_a); },
+      [&](int step) {
+        Fragments now = one_ahead(step, right, load_b);
+        if (step + 1 == parts_.steps()) next();
+        return now;
+      });
+}
+
+WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b, Here at) const {
+  if (!KernelState::begins(parts_.state, at) || !fits(parts_, a, b)) return {};
+  if (!by_warpgroups(parts_, c))
+    return multiply_tile(parts_, c, side_a(parts_, a), side_b(parts_, b));
+  if (!at_place(parts_, Operand::c, c)) return {};
+  return WarpTile(
+      detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, c.fragments(),
+                                 tensor_of(a), tensor_of(b), parts_.warp_m / 4),
+      parts_.fragments_n(), c.place());
+}
+
+WarpTile TiledMma::fresh(const WarpTile& used, const Shared& a, const Shared& b, Here at) const {
+  if (!KernelState::begins(parts_.state, at) || !fits(parts_, a, b)) return {};
+  if (!by_warpgroups(parts_, used)) return (*this)(accumulator(at), a, b, at);
+  if (!at_place(parts_, Operand::c, used)) return {};
+  return WarpTile(
+      detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, used.fragments(),
+                                 tensor_of(a), tensor_of(b), parts_.warp_m / 4, {}, true),
+      parts_.fragments_n(), used.place());
+}
+
+namespace {
+
+// What makes operands of this product of accumulators; nothing if they are of its shape.
+std::string other_shape(const detail::TiledParts& mma, Operand operand, const FragmentKind& found) {
+  if (found.shape == mma.kind.shape) return {};
+  return fmt::format(" of {}; operand_{}(tile, {}) makes those of {}", found.shape.text(),
+                     name(operand), mma.kind.shape.text(), *mma.text);
+}
+
+// Whether a warp's fragments of A or B match the tile in number, and belong to this kernel; reports
+// if not.
+bool takes_fragments(const detail::TiledParts& mma, Operand operand, const WarpTile& given,
+                     int down, int across) {
+  const std::string_view letter = operand == Operand::a ? "A" : "B";
+  const std::string what = fmt::format("{} of the tiled MMA", letter);
+  if (given.fragments().empty()) {
+    mma.state->log.note_empty(what);
+    return false;
+  }
+  if (given.down() != down || given.across() != across) {
+    mma.state->log.report(
+        "fragment-mismatch"_rule,
+        fmt::format("wrong number of fragments of {} per warp: expected {} x {}, found {} x {}{}",
+                    letter, down, across, given.down(), given.across(),
+                    other_shape(mma, operand, given.fragment(0, 0).kind())));
+    return false;
+  }
+  return std::ranges::all_of(given.fragments(),
+                             [&](const Fragment& each) {
+                               return mma.state->owns(each, what) && !detail::is_bad(each);
+                             }) &&
+         at_place(mma, operand, given);
+}
+
+}  // namespace
+
+WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
+                              Here at) const {
+  if (!KernelState::begins(parts_.state, at)) return {};
+  if (!require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
+                     "B of the tiled MMA"))
+    return {};
+  if (!takes_fragments(parts_, Operand::a, a, parts_.fragments_m(), parts_.steps())) return {};
+  if (by_warpgroups(parts_, c)) {
+    if (!at_place(parts_, Operand::c, c)) return {};
+    const auto& sums = c.fragments();
+    return WarpTile(
+        a.memory_ ? detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options,
+                                               sums, *a.memory_, tensor_of(b), parts_.warp_m / 4)
+                  : detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options,
+                                               sums, a, tensor_of(b)),
+        parts_.fragments_n(), c.place());
+  }
+  const auto column = [&](int step) {
+    std::vector<Fragment> out;
+    for (int i = 0; i < parts_.fragments_m(); ++i) out.push_back(a.fragment(i, step));
+    return out;
+  };
+  return multiply_tile(parts_, c, column, side_b(parts_, b));
+}
+
+WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
+                              Here at) const {
+  if (!KernelState::begins(parts_.state, at)) return {};
+  if (!require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
+                     "A of the tiled MMA"))
+    return {};
+  if (!takes_fragments(parts_, Operand::b, b, parts_.steps(), parts_.fragments_n())) return {};
+  const auto row = [&](int step) {
+    std::vector<Fragment> out;
+    for (int j = 0; j < parts_.fragments_n(); ++j) out.push_back(b.fragment(step, j));
+    return out;
+  };
+  return multiply_tile(parts_, c, side_a(parts_, a), row);
+}
+
+WarpTile TiledMma::load_a(const Shared& a, Here at) const {
+  if (!KernelState::begins(parts_.state, at)) return {};
+  if (!require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
+                     "A of the tiled MMA"))
+    return {};
+  const FragmentKind kind = operand_a(parts_.kind.shape, parts_.kind.a);
+  const isa::Fragment fragment = kind.fragment();
+  const WarpPlace place = place_of_a(parts_);
+  std::vector<Fragment> out;
+  for (int i = 0; i < parts_.fragments_m(); ++i)
+    for (int step = 0; step < parts_.steps(); ++step)
+      out.push_back(
+          load_fragment(*parts_.state, kind,
+                        tensor_of(a.tile(fragment.rows, fragment.cols,
+                                         (place.row + place.down(i, fragment.rows)) / fragment.rows,
+                                         parts_.warp_k * parts_.steps() + step, at))));
+  WarpTile tile(rounded(parts_, std::move(out), a), parts_.steps(), place);
+  if (parts_.warpgroup) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
+  return tile;
+}
+
+}  // namespace tartan::TARTAN_ABI
