@@ -71,8 +71,8 @@ int registers_beside(const KernelState& state, const Shared& a, const Shared& b)
 
 }  // namespace
 
-WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
-                       const Beside& row, const Beside& column) {
+WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, bool fresh, const Side& a,
+                       const Side& b, const Beside& row, const Beside& column) {
   const int m = mma.fragments_m(), n = mma.fragments_n();
   if (c.fragments().empty()) return mma.state->log.note_empty("the accumulators"), WarpTile{};
   std::vector<Fragment> sums = c.fragments();
@@ -98,7 +98,8 @@ WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, 
         if (column) column(options, x, step);
         Fragment& sum = sums[static_cast<std::size_t>(i * n + x)];
         sum = multiply_fragments(*mma.state, left[static_cast<std::size_t>(i)],
-                                 right[static_cast<std::size_t>(x)], &sum, Type::none, options);
+                                 right[static_cast<std::size_t>(x)],
+                                 fresh && step == 0 ? nullptr : &sum, mma.kind.c, options);
       }
     }
   }
@@ -149,13 +150,229 @@ bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse) {
          });
 }
 
+namespace {
+
+// What makes operands of this product of accumulators; nothing if they are of its shape.
+std::string other_shape(const TiledParts& mma, Operand operand, const FragmentKind& found) {
+  if (found.shape == mma.kind.shape) return {};
+  return fmt::format(" of {}; operand_{}(tile, {}) makes those of {}", found.shape.text(),
+                     name(operand), mma.kind.shape.text(), *mma.text);
+}
+
+// Whether a warp's fragments of A or B match the tile in number, and belong to this kernel; reports
+// if not.
+bool takes_fragments(const TiledParts& mma, Operand operand, const WarpTile& given, int down,
+                     int across) {
+  const std::string_view letter = operand == Operand::a ? "A" : "B";
+  const std::string what = fmt::format("{} of the tiled MMA", letter);
+  if (given.fragments().empty()) {
+    mma.state->log.note_empty(what);
+    return false;
+  }
+  if (given.down() != down || given.across() != across) {
+    mma.state->log.report(
+        "fragment-mismatch"_rule,
+        fmt::format("wrong number of fragments of {} per warp: expected {} x {}, found {} x {}{}",
+                    letter, down, across, given.down(), given.across(),
+                    other_shape(mma, operand, given.fragment(0, 0).kind())));
+    return false;
+  }
+  return std::ranges::all_of(
+             given.fragments(),
+             [&](const Fragment& each) { return mma.state->owns(each, what) && !is_bad(each); }) &&
+         at_place(mma, operand, given);
+}
+
+std::string_view letter(Operand operand) { return operand == Operand::a ? "A" : "B"; }
+
+}  // namespace
+
+/// A product of a tiled MMA in the making: its operands, checked, and how they are multiplied.
+class TileProduct {
+ public:
+  TileProduct(const TiledParts& mma, const MmaOperand& a, const MmaOperand& b,
+              const std::source_location& at)
+      : mma_(mma), a_(a), b_(b), begun_(KernelState::begins(mma.state, at)) {}
+
+  /// `fresh`: A * B, else added to `sum`.
+  WarpTile with(const WarpTile& sum, bool fresh) const {
+    if (!begun_ || !fits_kind()) return {};
+    if (a_.data_.scales)
+      return scaled_product(mma_, sum, fresh, *shared(a_), *a_.data_.scales, *shared(b_),
+                            *b_.data_.scales);
+    if (a_.data_.metadata)
+      return sparse_product(mma_, sum, fresh, *shared(a_), *a_.data_.metadata, *shared(b_));
+    if (const WarpTile* const a = fragments(a_)) return with_fragments(sum, fresh, *a, *shared(b_));
+    if (const WarpTile* const b = fragments(b_)) return with_fragments(sum, fresh, *shared(a_), *b);
+    return from_memory(sum, fresh, *shared(a_), *shared(b_));
+  }
+
+  WarpTile with_first(const WarpTile& sum, const FirstStep& first,
+                      const std::function<void()>& next) const {
+    if (!begun_ || !has_first(Operand::a, a_) || !has_first(Operand::b, b_)) return {};
+    if (first.empty()) return with(sum, false);
+    const Shared &a = *shared(a_), &b = *shared(b_);
+    if (!fits(mma_, first.a_.size(), first.b_.size()) || !fits(mma_, a, b)) return {};
+    if (!mma_.state->has_body(next != nullptr, "an MMA whose first k-step is loaded")) return {};
+    // Fragments are loaded one k-step ahead.
+    using Fragments = std::vector<Fragment>;
+    Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
+    const Side load_a = side_a(mma_, a), load_b = side_b(mma_, b);
+    const auto one_ahead = [&](int step, Fragments& loaded, const Side& load) {
+      Fragments now = std::move(loaded);
+      if (step + 1 < mma_.steps()) loaded = load(step + 1);
+      return now;
+    };
+    return multiply_tile(
+        mma_, sum, false, [&](int step) { return one_ahead(step, left, load_a); },
+        [&](int step) {
+          Fragments now = one_ahead(step, right, load_b);
+          if (step + 1 == mma_.steps()) next();
+          return now;
+        });
+  }
+
+ private:
+  static const Shared* shared(const MmaOperand& of) { return std::get_if<Shared>(&of.elements_); }
+  static const WarpTile* fragments(const MmaOperand& of) {
+    return std::get_if<WarpTile>(&of.elements_);
+  }
+
+  bool refuse(const std::string& message) const {
+    mma_.state->log.report("fragment-mismatch"_rule, message);
+    return false;
+  }
+
+  // Whether the operands have what the kind takes, no more and no less; reports if not.
+  bool fits_kind() const {
+    const MmaShape& shape = mma_.kind.shape;
+    const bool scaled = mma_.options.scale_type != Type::none && !shape.sparse;
+    if ((a_.data_.scales || b_.data_.scales) && !scaled)
+      return refuse(fmt::format(
+          "{} has no scales: block scaling requires a dense kind and .scale_type in tiled_mma()",
+          shape.text()));
+    if (b_.data_.metadata)
+      return refuse(fmt::format("metadata of B, {}: expected none, found {}; only A is sparse",
+                                *mma_.text, tensor_of(*b_.data_.metadata).name));
+    if (a_.data_.metadata && !shape.sparse)
+      return refuse(
+          fmt::format("metadata of A, {}: expected none for a dense kind, found {}; "
+                      "sparse({}) takes them",
+                      *mma_.text, tensor_of(*a_.data_.metadata).name, shape.text()));
+    if (!in_memory(shape.sparse || scaled)) return false;
+    if (scaled && !(has_scales(Operand::a, a_) & has_scales(Operand::b, b_))) return false;
+    if (!shape.sparse || a_.data_.metadata) return true;
+    const Layout words = metadata_layout(mma_);
+    return refuse(
+        fmt::format("metadata of A, {}: expected {{a, {{.metadata = ...}}}} with {} x {} "
+                    "words of u32, found none",
+                    *mma_.text, *words.rows.constant(), *words.cols.constant()));
+  }
+
+  // At most one operand is in registers, and none where `both` are in shared memory.
+  bool in_memory(bool both) const {
+    const WarpTile *const a = fragments(a_), *const b = fragments(b_);
+    for (const auto& [tile, operand] : {std::pair{a, Operand::a}, {b, Operand::b}}) {
+      if (!tile) continue;
+      if (tile->fragments().empty())
+        return mma_.state->log.note_empty(fmt::format("{} of the tiled MMA", letter(operand))),
+               false;
+      if (both)
+        return refuse(
+            fmt::format("{} of {} in registers: expected shared memory, as of all "
+                        "operands of sparse and block-scaled kinds, found {}",
+                        letter(operand), *mma_.text, tile->fragment(0, 0).kind().text()));
+    }
+    if (!a || !b) return true;
+    return refuse(
+        fmt::format("A and B of {} in registers: expected at least one of them in shared "
+                    "memory, found {} and {}",
+                    *mma_.text, a->fragment(0, 0).kind().text(), b->fragment(0, 0).kind().text()));
+  }
+
+  bool has_scales(Operand operand, const MmaOperand& of) const {
+    if (of.data_.scales) return true;
+    const bool is_a = operand == Operand::a;
+    const int blocks = mma_.tile.k / mma_.scale_block();
+    return refuse(
+        fmt::format("scales of {}, {}: expected {{{}, {{.scales = ...}}}} with {} x {} of "
+                    "{}, found none",
+                    letter(operand), *mma_.text, name(operand), is_a ? mma_.tile.m : blocks,
+                    is_a ? blocks : mma_.tile.n, name(mma_.options.scale_type)));
+  }
+
+  // Of a product whose first k-step is loaded.
+  bool has_first(Operand operand, const MmaOperand& of) const {
+    const std::string_view found = fragments(of)       ? "fragments"
+                                   : of.data_.scales   ? "scales"
+                                   : of.data_.metadata ? "metadata"
+                                                       : "";
+    return found.empty() ||
+           refuse(fmt::format("{} of {} with a first k-step: expected shared memory without scales "
+                              "or metadata, found {}; add() without first_step() takes them",
+                              letter(operand), *mma_.text, found));
+  }
+
+  WarpTile from_memory(const WarpTile& sum, bool fresh, const Shared& a, const Shared& b) const {
+    if (!fits(mma_, a, b)) return {};
+    if (!by_warpgroups(mma_, sum))
+      return multiply_tile(mma_, sum, fresh, side_a(mma_, a), side_b(mma_, b));
+    return by_warpgroup(sum, [&] {
+      return warpgroup_multiply(*mma_.state, *mma_.warpgroup, mma_.options, sum.fragments(),
+                                tensor_of(a), tensor_of(b), mma_.warp_m / 4, {}, fresh);
+    });
+  }
+
+  WarpTile with_fragments(const WarpTile& sum, bool fresh, const WarpTile& a,
+                          const Shared& b) const {
+    if (!require_shape(*mma_.state, tensor_of(b), mma_.tile.k, mma_.tile.n, "B of the tiled MMA") ||
+        !takes_fragments(mma_, Operand::a, a, mma_.fragments_m(), mma_.steps()))
+      return {};
+    if (by_warpgroups(mma_, sum))
+      return by_warpgroup(sum, [&] {
+        KernelState& state = *mma_.state;
+        return a.memory_ ? warpgroup_multiply(state, *mma_.warpgroup, mma_.options, sum.fragments(),
+                                              *a.memory_, tensor_of(b), mma_.warp_m / 4, {}, fresh)
+                         : warpgroup_multiply(state, *mma_.warpgroup, mma_.options, sum.fragments(),
+                                              a, tensor_of(b), fresh);
+      });
+    const auto column = [&](int step) {
+      std::vector<Fragment> out;
+      for (int i = 0; i < mma_.fragments_m(); ++i) out.push_back(a.fragment(i, step));
+      return out;
+    };
+    return multiply_tile(mma_, sum, fresh, column, side_b(mma_, b));
+  }
+
+  WarpTile with_fragments(const WarpTile& sum, bool fresh, const Shared& a,
+                          const WarpTile& b) const {
+    if (!require_shape(*mma_.state, tensor_of(a), mma_.tile.m, mma_.tile.k, "A of the tiled MMA") ||
+        !takes_fragments(mma_, Operand::b, b, mma_.steps(), mma_.fragments_n()))
+      return {};
+    const auto row = [&](int step) {
+      std::vector<Fragment> out;
+      for (int j = 0; j < mma_.fragments_n(); ++j) out.push_back(b.fragment(step, j));
+      return out;
+    };
+    return multiply_tile(mma_, sum, fresh, side_a(mma_, a), row);
+  }
+
+  WarpTile by_warpgroup(const WarpTile& sum,
+                        const std::function<std::vector<Fragment>()>& product) const {
+    if (!at_place(mma_, Operand::c, sum)) return {};
+    return WarpTile(product(), mma_.fragments_n(), sum.place());
+  }
+
+  const TiledParts& mma_;
+  const MmaOperand &a_, &b_;
+  bool begun_;
+};
+
 }  // namespace detail
 
-using detail::at_place;
 using detail::fits;
 using detail::KernelState;
 using detail::rounded;
-using detail::Side;
 using detail::tensor_of;
 
 FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
@@ -195,127 +412,29 @@ void TiledMma::load(FirstStep& first, const Shared& a, const Shared& b, Here at)
   if (right.size() == first.b_.size()) std::ranges::copy(right, first.b_.begin());
 }
 
+WarpTile TiledMma::operator()(const WarpTile& c, const MmaOperand& a, const MmaOperand& b,
+                              Here at) const {
+  return detail::TileProduct(parts_, a, b, at).with(c, false);
+}
+WarpTile TiledMma::fresh(const WarpTile& used, const MmaOperand& a, const MmaOperand& b,
+                         Here at) const {
+  return detail::TileProduct(parts_, a, b, at).with(used, true);
+}
 WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b,
                               const FirstStep& first, const std::function<void()>& next,
                               Here at) const {
-  if (first.empty()) return (*this)(c, a, b, at);
-  if (!KernelState::begins(parts_.state, at) || !fits(parts_, first.a_.size(), first.b_.size()) ||
-      !fits(parts_, a, b))
-    return {};
-  if (!parts_.state->has_body(next != nullptr, "an MMA whose first k-step is loaded")) return {};
-  // Fragments are loaded one k-step ahead.
-  using Fragments = std::vector<Fragment>;
-  Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
-  const Side load_a = side_a(parts_, a), load_b = side_b(parts_, b);
-  const auto one_ahead = [&](int step, Fragments& loaded, const Side& load) {
-    Fragments now = std::move(loaded);
-    if (step + 1 < parts_.steps()) loaded = load(step + 1);
-    return now;
-  };
-  return multiply_tile(
-      parts_, c, [&](int step) { return one_ahead(step, left, load_a); },
-      [&](int step) {
-        Fragments now = one_ahead(step, right, load_b);
-        if (step + 1 == parts_.steps()) next();
-        return now;
-      });
+  return detail::TileProduct(parts_, a, b, at).with_first(c, first, next);
 }
 
-WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& b, Here at) const {
-  if (!KernelState::begins(parts_.state, at) || !fits(parts_, a, b)) return {};
-  if (!by_warpgroups(parts_, c))
-    return multiply_tile(parts_, c, side_a(parts_, a), side_b(parts_, b));
-  if (!at_place(parts_, Operand::c, c)) return {};
-  return WarpTile(
-      detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, c.fragments(),
-                                 tensor_of(a), tensor_of(b), parts_.warp_m / 4),
-      parts_.fragments_n(), c.place());
+void TiledMma::add(Accumulator& sum, const MmaOperand& a, const MmaOperand& b, Here at) const {
+  sum = (*this)(sum, a, b, at);
 }
-
-WarpTile TiledMma::fresh(const WarpTile& used, const Shared& a, const Shared& b, Here at) const {
-  if (!KernelState::begins(parts_.state, at) || !fits(parts_, a, b)) return {};
-  if (!by_warpgroups(parts_, used)) return (*this)(accumulator(at), a, b, at);
-  if (!at_place(parts_, Operand::c, used)) return {};
-  return WarpTile(
-      detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options, used.fragments(),
-                                 tensor_of(a), tensor_of(b), parts_.warp_m / 4, {}, true),
-      parts_.fragments_n(), used.place());
+void TiledMma::multiply(Accumulator& sum, const MmaOperand& a, const MmaOperand& b, Here at) const {
+  sum = fresh(sum, a, b, at);
 }
-
-namespace {
-
-// What makes operands of this product of accumulators; nothing if they are of its shape.
-std::string other_shape(const detail::TiledParts& mma, Operand operand, const FragmentKind& found) {
-  if (found.shape == mma.kind.shape) return {};
-  return fmt::format(" of {}; operand_{}(tile, {}) makes those of {}", found.shape.text(),
-                     name(operand), mma.kind.shape.text(), *mma.text);
-}
-
-// Whether a warp's fragments of A or B match the tile in number, and belong to this kernel; reports
-// if not.
-bool takes_fragments(const detail::TiledParts& mma, Operand operand, const WarpTile& given,
-                     int down, int across) {
-  const std::string_view letter = operand == Operand::a ? "A" : "B";
-  const std::string what = fmt::format("{} of the tiled MMA", letter);
-  if (given.fragments().empty()) {
-    mma.state->log.note_empty(what);
-    return false;
-  }
-  if (given.down() != down || given.across() != across) {
-    mma.state->log.report(
-        "fragment-mismatch"_rule,
-        fmt::format("wrong number of fragments of {} per warp: expected {} x {}, found {} x {}{}",
-                    letter, down, across, given.down(), given.across(),
-                    other_shape(mma, operand, given.fragment(0, 0).kind())));
-    return false;
-  }
-  return std::ranges::all_of(given.fragments(),
-                             [&](const Fragment& each) {
-                               return mma.state->owns(each, what) && !detail::is_bad(each);
-                             }) &&
-         at_place(mma, operand, given);
-}
-
-}  // namespace
-
-WarpTile TiledMma::operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
-                              Here at) const {
-  if (!KernelState::begins(parts_.state, at)) return {};
-  if (!require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
-                     "B of the tiled MMA"))
-    return {};
-  if (!takes_fragments(parts_, Operand::a, a, parts_.fragments_m(), parts_.steps())) return {};
-  if (by_warpgroups(parts_, c)) {
-    if (!at_place(parts_, Operand::c, c)) return {};
-    const auto& sums = c.fragments();
-    return WarpTile(
-        a.memory_ ? detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options,
-                                               sums, *a.memory_, tensor_of(b), parts_.warp_m / 4)
-                  : detail::warpgroup_multiply(*parts_.state, *parts_.warpgroup, parts_.options,
-                                               sums, a, tensor_of(b)),
-        parts_.fragments_n(), c.place());
-  }
-  const auto column = [&](int step) {
-    std::vector<Fragment> out;
-    for (int i = 0; i < parts_.fragments_m(); ++i) out.push_back(a.fragment(i, step));
-    return out;
-  };
-  return multiply_tile(parts_, c, column, side_b(parts_, b));
-}
-
-WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
-                              Here at) const {
-  if (!KernelState::begins(parts_.state, at)) return {};
-  if (!require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
-                     "A of the tiled MMA"))
-    return {};
-  if (!takes_fragments(parts_, Operand::b, b, parts_.steps(), parts_.fragments_n())) return {};
-  const auto row = [&](int step) {
-    std::vector<Fragment> out;
-    for (int j = 0; j < parts_.fragments_n(); ++j) out.push_back(b.fragment(step, j));
-    return out;
-  };
-  return multiply_tile(parts_, c, side_a(parts_, a), row);
+void TiledMma::add(Accumulator& sum, const MmaOperand& a, const MmaOperand& b,
+                   const FirstStep& first, const std::function<void()>& next, Here at) const {
+  sum = detail::TileProduct(parts_, a, b, at).with_first(sum, first, next);
 }
 
 WarpTile TiledMma::load_a(const Shared& a, Here at) const {

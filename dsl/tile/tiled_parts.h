@@ -19,8 +19,16 @@ Side side_b(const TiledParts& mma, const Shared& b);
 /// Adds an instruction's operands beside fragments to its options, for the `i`th row or column of
 /// fragments.
 using Beside = std::function<void(MmaOptions&, int i, int step)>;
-WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, const Side& a, const Side& b,
-                       const Beside& row = {}, const Beside& column = {});
+/// `fresh`: A * B, without what `sum` was.
+WarpTile multiply_tile(const TiledParts& mma, const WarpTile& sum, bool fresh, const Side& a,
+                       const Side& b, const Beside& row = {}, const Beside& column = {});
+/// Products of a sparse A, and block-scaled ones, with the data that they need.
+WarpTile sparse_product(const TiledParts& mma, const WarpTile& sum, bool fresh, const Shared& a,
+                        const Shared& metadata, const Shared& b);
+WarpTile scaled_product(const TiledParts& mma, const WarpTile& sum, bool fresh, const Shared& a,
+                        const Shared& a_scales, const Shared& b, const Shared& b_scales);
+/// The metadata of a stage: TiledMma::metadata_tile().
+Layout metadata_layout(const TiledParts& mma);
 
 /// How elements of an operand lie in shared memory: those of six and four bits that take a byte of
 /// a register stay packed there.

@@ -74,40 +74,31 @@ std::vector<std::vector<Scalar>> scale_words(const TiledParts& mma, const Shared
 
 }  // namespace
 
-WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& a_scales,
-                              const Shared& b, const Shared& b_scales, Here at) const {
-  if (!detail::KernelState::begins(parts_.state, at)) return {};
-  if (parts_.options.scale_type == Type::none || parts_.kind.shape.sparse) {
-    parts_.state->log.report(
-        "fragment-mismatch"_rule,
-        fmt::format(
-            "{} has no scales: block scaling requires a dense kind and .scale_type in tiled_mma()",
-            parts_.kind.shape.text()));
-    return {};
-  }
-  const int blocks = parts_.tile.k / parts_.scale_block();
-  const bool shapes = require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.tile.k,
-                                    "A of the tiled MMA") &
-                      require_shape(*parts_.state, tensor_of(a_scales), parts_.tile.m, blocks,
-                                    "the A scales of the tiled MMA") &
-                      require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
-                                    "B of the tiled MMA") &
-                      require_shape(*parts_.state, tensor_of(b_scales), blocks, parts_.tile.n,
-                                    "the B scales of the tiled MMA");
+WarpTile detail::scaled_product(const TiledParts& mma, const WarpTile& sum, bool fresh,
+                                const Shared& a, const Shared& a_scales, const Shared& b,
+                                const Shared& b_scales) {
+  const int blocks = mma.tile.k / mma.scale_block();
+  const bool shapes =
+      require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.tile.k, "A of the tiled MMA") &
+      require_shape(*mma.state, tensor_of(a_scales), mma.tile.m, blocks,
+                    "the A scales of the tiled MMA") &
+      require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA") &
+      require_shape(*mma.state, tensor_of(b_scales), blocks, mma.tile.n,
+                    "the B scales of the tiled MMA");
   if (!shapes) return {};
-  const auto of_a = scale_words(parts_, a_scales, Operand::a),
-             of_b = scale_words(parts_, b_scales, Operand::b);
+  const auto of_a = scale_words(mma, a_scales, Operand::a),
+             of_b = scale_words(mma, b_scales, Operand::b);
   if (of_a.empty() || of_b.empty()) return {};
   // `together` neighbours share a word; each has its own lanes.
-  const auto scale = [this](const std::vector<std::vector<Scalar>>& words, int together, int i,
-                            int step) {
-    const int first = step * scales_in_step(parts_);
+  const auto scale = [&](const std::vector<std::vector<Scalar>>& words, int together, int i,
+                         int step) {
+    const int first = step * scales_in_step(mma);
     return BlockScale{
         words[static_cast<std::size_t>(i / together)][static_cast<std::size_t>(first / 4)],
         first % 4, i % together};
   };
   return multiply_tile(
-      parts_, c, side_a(parts_, a), side_b(parts_, b),
+      mma, sum, fresh, side_a(mma, a), side_b(mma, b),
       [&](MmaOptions& options, int i, int step) { options.a_scale = scale(of_a, 2, i, step); },
       [&](MmaOptions& options, int j, int step) { options.b_scale = scale(of_b, 4, j, step); });
 }

@@ -52,37 +52,37 @@ std::vector<codegen::Value> metadata_registers(const TiledParts& mma, const Shar
 
 }  // namespace
 
-WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& metadata,
-                              const Shared& b, Here at) const {
-  if (!detail::KernelState::begins(parts_.state, at)) return {};
-  const Layout words = metadata_tile();
-  const bool shapes = require_shape(*parts_.state, tensor_of(a), parts_.tile.m, parts_.columns_a(),
-                                    "A of the tiled MMA") &
-                      require_shape(*parts_.state, tensor_of(metadata), *words.rows.constant(),
-                                    *words.cols.constant(), "the metadata of the tiled MMA") &
-                      require_shape(*parts_.state, tensor_of(b), parts_.tile.k, parts_.tile.n,
-                                    "B of the tiled MMA");
+WarpTile detail::sparse_product(const TiledParts& mma, const WarpTile& sum, bool fresh,
+                                const Shared& a, const Shared& metadata, const Shared& b) {
+  const Here at = mma.state->log.location();
+  const Layout words = metadata_layout(mma);
+  const bool shapes =
+      require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.columns_a(), "A of the tiled MMA") &
+      require_shape(*mma.state, tensor_of(metadata), *words.rows.constant(), *words.cols.constant(),
+                    "the metadata of the tiled MMA") &
+      require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA");
   if (!shapes) return {};
-  if (by_warpgroups(parts_, c, true)) {
-    if (!detail::at_place(parts_, Operand::c, c)) return {};
+  if (by_warpgroups(mma, sum, true)) {
+    if (!at_place(mma, Operand::c, sum)) return {};
     return WarpTile(
-        detail::warpgroup_multiply(
-            *parts_.state, *parts_.warpgroup, parts_.options, c.fragments(), tensor_of(a),
-            tensor_of(b), parts_.warp_m / 4,
-            metadata_registers(parts_, metadata, isa::selectors(*parts_.warpgroup), at)),
-        parts_.fragments_n(), c.place());
+        warpgroup_multiply(*mma.state, *mma.warpgroup, mma.options, sum.fragments(), tensor_of(a),
+                           tensor_of(b), mma.warp_m / 4,
+                           metadata_registers(mma, metadata, isa::selectors(*mma.warpgroup), at),
+                           fresh),
+        mma.fragments_n(), sum.place());
   }
   return multiply_tile(
-      parts_, c, side_a(parts_, a), side_b(parts_, b), [&](MmaOptions& options, int i, int step) {
+      mma, sum, fresh, side_a(mma, a), side_b(mma, b), [&](MmaOptions& options, int i, int step) {
         options.metadata =
-            metadata_word(parts_, metadata, parts_.warp_m * parts_.fragments_m() + i, step, at);
+            metadata_word(mma, metadata, mma.warp_m * mma.fragments_m() + i, step, at);
       });
 }
 
-Layout TiledMma::metadata_tile() const {
-  if (parts_.kind.shape.shape.m == 0) return row_major(1, 1);  // refused
-  return row_major(std::max(parts_.tile.m / 16, 1),
-                   std::max(parts_.steps() * metadata_words(parts_), 1));
+Layout detail::metadata_layout(const TiledParts& mma) {
+  if (mma.kind.shape.shape.m == 0) return row_major(1, 1);  // refused
+  return row_major(std::max(mma.tile.m / 16, 1), std::max(mma.steps() * metadata_words(mma), 1));
 }
+
+Layout TiledMma::metadata_tile() const { return detail::metadata_layout(parts_); }
 
 }  // namespace tartan::TARTAN_ABI

@@ -277,7 +277,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,
-                                         const Tensor& b) {
+                                         const Tensor& b, bool fresh) {
   const auto panels_b = panels(state, b, Operand::b);
   if (!panels_b || !by_all_lanes(state, "mma()") || !require_barrier_of_operand(state, b))
     return {};
@@ -295,9 +295,8 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
       const auto first = all.begin() + static_cast<std::ptrdiff_t>(step * per_step);
       return std::vector<Value>(first, first + static_cast<std::ptrdiff_t>(per_step));
     };
-    append(
-        out,
-        Product(state, of_registers, options, blocks.of(block)).multiply(std::move(left), right));
+    append(out, Product(state, of_registers, options, blocks.of(block), fresh)
+                    .multiply(std::move(left), right));
   }
   return out;
 }

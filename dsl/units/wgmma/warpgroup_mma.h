@@ -25,6 +25,6 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,
-                                         const Tensor& b);
+                                         const Tensor& b, bool fresh);
 
 }  // namespace tartan::TARTAN_ABI::detail

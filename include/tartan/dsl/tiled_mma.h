@@ -7,8 +7,8 @@
 //   auto sA = k.shared("sA", f16, mma.shared_a(stages));
 //   auto sB = k.shared("sB", f16, mma.shared_b(stages));
 //   auto sum = mma.accumulator();
-//   const auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-//   k.pipeline(stages, steps, fill, use);
+//   const auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+//   k.pipeline({.stages = stages}, steps, fill, use);
 //
 // On sm_90a warpgroups multiply (wgmma) if
 //
@@ -24,6 +24,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <variant>
 
 #include "tartan/dsl/tensor.h"
 #include "tartan/dsl/tile_arithmetic.h"
@@ -41,7 +43,7 @@ namespace tartan::TARTAN_ABI {
 ///   const Tile tile{.m = 16, .n = 32, .k = 16, .warps_m = 1, .warps_n = 1, .products = 4};
 ///   for (int i = 0; i < 4; ++i) k.copy(A.tile(16, 16, 4 * k.block_x() + i, 0), sA[i]);
 ///   k.barrier();
-///   sum = mma(sum, sA[mma.product()], sB[mma.product()]);         // each warp its own
+///   mma.add(sum, sA[mma.product()], sB[mma.product()]);           // each warp its own
 struct Tile {
   int m = 128, n = 128, k = 32;
   int warps_m = 2, warps_n = 2;
@@ -73,6 +75,7 @@ class FirstStep {
 
  private:
   friend class TiledMma;
+  friend class detail::TileProduct;
   std::vector<FragmentVariable> a_, b_;
 };
 
@@ -98,6 +101,35 @@ struct TiledParts {
 };
 
 }  // namespace detail
+
+/// What an operand of a tiled MMA has beside its elements, in shared memory like these.
+struct OperandData {
+  /// Of a block-scaled kind, which needs those of A and of B: one scale for each scale_block()
+  /// elements along k. In the layouts of TiledMma::scales_a() and scales_b(), of the scale type.
+  std::optional<Shared> scales = {};
+  /// Of A of a sparse kind, which needs them: the positions of the elements that A keeps, words of
+  /// u32 in the layout of TiledMma::metadata_tile() (see tartan/kernels/sparse.h).
+  std::optional<Shared> metadata = {};
+};
+
+/// An operand of TiledMma: a stage in shared memory, with its data where the kind has such, or a
+/// warp's fragments in registers. Shared memory and tiles are operands by themselves.
+///   mma.add(sum, sA[s], sB[s]);                                               // dense
+///   mma.add(sum, {sA[s], {.metadata = sE[s]}}, sB[s]);                        // sparse A
+///   mma.add(sum, {sA[s], {.scales = sSA[s]}}, {sB[s], {.scales = sSB[s]}});   // block-scaled
+///   mma.add(sum, operand_a(convert(p, f16)), sV[s]);                          // A in registers
+class MmaOperand {
+ public:
+  MmaOperand(Shared elements, OperandData data = {})
+      : elements_(std::move(elements)), data_(std::move(data)) {}
+  MmaOperand(WarpTile fragments) : elements_(std::move(fragments)) {}
+  MmaOperand(const Accumulator& fragments) : elements_(static_cast<WarpTile>(fragments)) {}
+
+ private:
+  friend class detail::TileProduct;
+  std::variant<Shared, WarpTile> elements_;
+  OperandData data_;
+};
 
 /// The MMA of a CTA tile: which instruction each warp issues for which part, and matching layouts
 /// of the operands in shared memory.
@@ -126,46 +158,61 @@ class TiledMma {
   RowVariable row_variable(const Scalar& initial, Here at = Here::current()) const;
   ColumnVariable col_variable(const Scalar& initial, Here at = Here::current()) const;
 
-  /// wgmma is asynchronous: it is waited for at the first use of its result, other than an MMA that
-  /// accumulates into it or an assignment to an Accumulator. Of two MMAs whose results are used in
-  /// turn, the second runs while the first result is used.
+  /// sum += A * B for the CTA tile, A of tile().m x k and B of k x n elements (a sparse A: k / 2).
+  /// At most one of them is in registers: A with one row of warps (warps_n = 1), as operand_a() and
+  /// load_a() give it, or B by mma.sync, which all warps along m hold alike. Sparse and
+  /// block-scaled kinds have both in shared memory.
+  ///   k.pipeline({.stages = 4}, steps, fill,
+  ///              [&](Scalar, Scalar s) { mma.add(sum, sA[s], sB[s]); });
   ///
-  /// c + A * B for the CTA tile, A and B of tile().m x k and k x n elements. Products of tf32
-  /// round f32 elements in memory to nearest even, by TMA or the threads; elements of type tf32 are
-  /// used unchanged.
-  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b,
-                      Here at = Here::current()) const;
-  /// A * B in the registers of `used`, whose value nobody needs any more. A loop that adds products
-  /// to sums of its own (promotion) needs no others then: products that begin as accumulator() have
-  /// registers each. With wgmma, what is computed from the old value runs before the product does.
-  ///   part = mma.fresh(part, sA[stage], sB[stage]);
+  /// wgmma is asynchronous: it is waited for at the first use of `sum`, other than a product that
+  /// accumulates into it. Of two products whose sums are used in turn, the second runs while the
+  /// first sum is used.
+  ///
+  /// Products of tf32 round f32 elements in memory to nearest even, by TMA or the threads; elements
+  /// of type tf32 are used unchanged. Sparse kinds: threads read the metadata themselves, with
+  /// wgmma too, whose warps take the same words as mma.sp. Block-scaled kinds, (A o scales) * (B o
+  /// scales): a warp reads 32 bits of scales at a time, for several fragments; the instruction's
+  /// byte-id and thread-id select among them.
+  void add(Accumulator& sum, const MmaOperand& a, const MmaOperand& b,
+           Here at = Here::current()) const;
+  /// sum = A * B: the first product of a sum, which needs neither zeros nor what `sum` was. With
+  /// wgmma, what is computed from the old value runs before the product does. A loop that adds
+  /// products to sums of its own (promotion) needs no other registers for them:
+  ///   mma.multiply(part, sA[stage], sB[stage]);
   ///   sum += part * scales;
-  WarpTile fresh(const WarpTile& used, const Shared& a, const Shared& b,
-                 Here at = Here::current()) const;
-  /// Same for a stage whose first fragments are loaded; calls `next` when the last ones are.
-  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
-                      const std::function<void()>& next, Here at = Here::current()) const;
+  void multiply(Accumulator& sum, const MmaOperand& a, const MmaOperand& b,
+                Here at = Here::current()) const;
+  /// sum += A * B for a stage whose first fragments are loaded; calls `next` when the last ones
+  /// are. Both are in shared memory, of a dense kind without scales.
+  void add(Accumulator& sum, const MmaOperand& a, const MmaOperand& b, const FirstStep& first,
+           const std::function<void()>& next, Here at = Here::current()) const;
   /// For stages like these; nothing if a thread has too few registers for it.
   FirstStep first_step(const Shared& a, const Shared& b, Here at = Here::current()) const;
   void load(FirstStep& first, const Shared& a, const Shared& b, Here at = Here::current()) const;
-  /// Same with A in registers: one row of warps only (warps_n = 1).
-  WarpTile operator()(const WarpTile& c, const WarpTile& a, const Shared& b,
+  /// The same products as tiles that do not change: c + A * B, and A * B in the registers of
+  /// `used`, whose value nobody needs any more. `sum = mma(sum, a, b)` is `mma.add(sum, a, b)`, and
+  /// `sum = mma.fresh(sum, a, b)` is `mma.multiply(sum, a, b)`.
+  ///   const WarpTile scores = mma(mma.accumulator(), sQ, sK[stage]);
+  WarpTile operator()(const WarpTile& c, const MmaOperand& a, const MmaOperand& b,
                       Here at = Here::current()) const;
-  /// Same with B in registers, by mma.sync: all warps along m hold the same fragments of B.
-  WarpTile operator()(const WarpTile& c, const Shared& a, const WarpTile& b,
-                      Here at = Here::current()) const;
-  /// Same for a sparse kind: A's kept elements (m x k/2) and their metadata, metadata_tile() words
-  /// (see tartan/kernels/sparse.h). Threads read the metadata themselves, with wgmma too, whose
-  /// warps take the same words as mma.sp.
+  WarpTile fresh(const WarpTile& used, const MmaOperand& a, const MmaOperand& b,
+                 Here at = Here::current()) const;
+  /// Old forms, until the next version. Write add(sum, a, b, first, next),
+  /// {a, {.metadata = metadata}} and {a, {.scales = a_scales}} instead: the compiler does not tell
+  /// five matrices in another order.
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
+                      const std::function<void()>& next, Here at = Here::current()) const;
   WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
-                      Here at = Here::current()) const;
+                      Here at = Here::current()) const {
+    return (*this)(c, MmaOperand{a, {.metadata = metadata}}, b, at);
+  }
+  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& a_scales, const Shared& b,
+                      const Shared& b_scales, Here at = Here::current()) const {
+    return (*this)(c, MmaOperand{a, {.scales = a_scales}}, MmaOperand{b, {.scales = b_scales}}, at);
+  }
   /// Metadata words (u32) for a stage of A: one row for each 16 rows of A.
   Layout metadata_tile() const;
-  /// Same for a block-scaled kind: (A o scales) * (B o scales), one scale for each scale_block()
-  /// elements along k. A warp reads 32 bits of scales at a time, for several fragments: the
-  /// instruction's byte-id and thread-id select among them.
-  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& a_scales, const Shared& b,
-                      const Shared& b_scales, Here at = Here::current()) const;
   /// Layouts of the scales of a stage, in the kind's scale type: A's row-major (m x k /
   /// scale_block()), B's column-major.
   Layout scales_a() const;

@@ -15,6 +15,10 @@
 
 namespace tartan::TARTAN_ABI {
 
+namespace detail {
+class TileProduct;
+}
+
 /// Where a warp's part of a tile begins, and the size of the whole tile; 0: part of no tile. Rows
 /// of fragments need not be adjacent: see WarpTile::row().
 struct WarpPlace {
@@ -51,6 +55,7 @@ class [[nodiscard]] WarpTile {
 
  private:
   friend class TiledMma;
+  friend class detail::TileProduct;
   std::vector<Fragment> fragments_;
   int across_ = 0;
   std::shared_ptr<const WarpPlace> place_ = std::make_shared<const WarpPlace>();
