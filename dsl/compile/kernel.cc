@@ -27,13 +27,39 @@ namespace {
 constexpr std::int64_t max_static_shared =
     49152;  // bytes: what .shared variables may take; more needs dynamic shared memory
 
+std::string text(const std::vector<Role>& roles) {
+  std::string out;
+  for (const Role& each : roles)
+    out += fmt::format("{}{{\"{}\", {}}}", out.empty() ? "" : ", ", each.name, each.warps);
+  return fmt::format("{{{}}}", out);
+}
+
+// The list of roles, which alone says the number of threads.
+void check_roles(const Kernel& kernel, const KernelOptions& options, Diags& diags) {
+  if (options.roles.empty()) return;
+  const KernelOptions usual;
+  if (!detail::has_known_roles(options))
+    diags.report("kernel-option"_rule, kernel.place(),
+                 fmt::format("kernel {}: roles: expected {{{{\"compute\", warps}}}} or "
+                             "{{{{\"compute\", warps}}, {{\"load\", warps}}}} with 1 to 32 warps "
+                             "each, found {}",
+                             kernel.name(), text(options.roles)));
+  if (options.block != usual.block || options.producers != usual.producers)
+    diags.report(
+        "kernel-option"_rule, kernel.place(),
+        fmt::format("kernel {}: expected roles, or block and producers, found roles {} and "
+                    "block = {}, producers = {}; leave the two out",
+                    kernel.name(), text(options.roles), options.block, options.producers));
+}
+
 // Checks that do not need the description.
 Diags check_options(const Kernel& kernel, const Target& target) {
   Diags diags;
   if (!detail::is_identifier(kernel.name()))
     diags.report("kernel-name"_rule, kernel.place(),
                  fmt::format("kernel '{}': {}", kernel.name(), detail::identifier_rule));
-  const KernelOptions options = kernel.options(target);
+  check_roles(kernel, kernel.options(target), diags);
+  const KernelOptions options = detail::with_roles(kernel.options(target));
   const int block = options.block, producers = options.producers;
   if (block < 32 || block > 1024 || block % 32)
     diags.report(
@@ -219,8 +245,8 @@ void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& 
   detail::check_last_access(*state);
   state->stages.report(state->log);
   state->log.report_empty();
-  if (kernel.options(state->config.target).producers > 0 && !state->roles.divided &&
-      state->log.diags().ok())
+  if (detail::with_roles(kernel.options(state->config.target)).producers > 0 &&
+      !state->roles.divided && state->log.diags().ok())
     state->log.diags().report("kernel-option"_rule, kernel.place(),
                               fmt::format("kernel {} has producer warps but no roles(): put its "
                                           "pipelines and epilogue into k.roles([&] {{ ... }})",

@@ -2,6 +2,7 @@
 #include "dsl/state/configuration.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "tartan/dsl/model.h"
 #include "tartan/isa/advice.h"
@@ -14,8 +15,25 @@ constexpr int most_registers = 255;  // of any thread
 
 }  // namespace
 
+bool has_known_roles(const KernelOptions& options) {
+  const auto& roles = options.roles;
+  constexpr std::string_view known[] = {"compute", "load"};
+  for (std::size_t i = 0; i < roles.size(); ++i)
+    if (i == std::size(known) || roles[i].name != known[i] || roles[i].warps < 1 ||
+        roles[i].warps > 32)
+      return false;
+  return true;
+}
+
+KernelOptions with_roles(KernelOptions options) {
+  if (options.roles.empty() || !has_known_roles(options)) return options;
+  options.block = 32 * options.roles[0].warps;
+  options.producers = options.roles.size() > 1 ? options.roles[1].warps : 0;
+  return options;
+}
+
 Configuration::Configuration(const KernelOptions& options, const Target& target)
-    : target(target), options(options) {
+    : target(target), options(with_roles(options)) {
   // Before sm_80 there is no asynchronous copy that other threads could wait for.
   if (!has_async_copy()) this->options.producers = 0;
   // setmaxnreg requires a bound on registers.

@@ -10,6 +10,11 @@
 
 namespace tartan::TARTAN_ABI::detail {
 
+/// Whether KernelOptions::roles is a list that kernels can have; an empty one is.
+bool has_known_roles(const KernelOptions& options);
+/// The same options with such a list as `block` and `producers`.
+KernelOptions with_roles(KernelOptions options);
+
 struct Configuration {
   /// Adjusts the options to the target.
   Configuration(const KernelOptions& options, const Target& target);

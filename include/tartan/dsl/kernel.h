@@ -29,6 +29,12 @@ namespace tartan::TARTAN_ABI {
 
 class Builder;
 
+/// Warps of a CTA that do one part of the work in Builder::roles().
+struct Role {
+  std::string name;  // "compute": consumers; "load": producers, which fill pipelines
+  int warps = 0;
+};
+
 /// The shape of a kernel's blocks, and limits that its code is generated for.
 struct KernelOptions {
   int block = 32;         // threads of a block: a whole number of warps, at most 1024
@@ -43,6 +49,12 @@ struct KernelOptions {
   /// The kernel writes timestamps: tartan/runtime/trace.h makes a timeline of them. Without, the
   /// code is as if there were no such option.
   bool trace = false;
+  /// The roles of the CTA's warps, in the order of their warps. With a list, `block` and
+  /// `producers` keep their defaults: `.block = 256, .producers = 4` is the first of these two, and
+  /// there are no others yet.
+  ///   {.roles = {{"compute", 8}, {"load", 4}}}
+  ///   {.roles = {{"compute", 8}}}                 // all warps do everything
+  std::vector<Role> roles = {};
 };
 
 /// A kernel's name, options and description; kernel() makes one, compile() runs the description for
@@ -56,6 +68,7 @@ class Kernel {
         body_(std::move(body)),
         place_(std::move(place)) {}
   const std::string& name() const { return name_; }
+  /// As they were given: with `roles`, `block` and `producers` do not say them, too.
   KernelOptions options(const Target& target) const {
     return options_ ? options_(target) : KernelOptions{};
   }
