@@ -21,7 +21,7 @@ Kernel ldmatrix_corner(bool by_tile) {
                   if (by_tile) {
                     // B of m16n8k8 is 8 (k) by 8 (n), and the memory's rows run along k: the
                     // transposed tile.
-                    auto b = k.load(operand_b(m16n8k8, f16), s.tile(8, 8, 0, 0).transposed());
+                    auto b = k.load(operand_b(m16n8k8, f16), s.tile({0, 0}, {8, 8}).transposed());
                     lesson::write_halves(k, out, k.lane(), 0, k.registers(b)[0], f16);
                   } else {
                     const auto r = k.instruction("ldmatrix.sync.aligned.x1.m8n8.shared.b16",

@@ -19,12 +19,12 @@ Kernel product(int m, int n, int depth) {
 
     auto [row, col] = k.block_tile(m, n, tile);
     auto fill = [&, row = row, col = col](Scalar t, Scalar stage) {
-      k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-      k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+      k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+      k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
     };
-    auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-    k.pipeline(stages, ceil_div(depth, tile.k), fill, use);
-    k.store(C.tile(tile.m, tile.n, row, col), relu(sum));
+    auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+    k.pipeline({.stages = stages}, ceil_div(depth, tile.k), fill, use);
+    k.store(C.tile({row, col}, {tile.m, tile.n}), relu(sum));
   });
 }
 

@@ -35,7 +35,7 @@ Kernel attention(bool causal) {
     auto sK = k.shared("sK", f16, mma_qk.shared_b(stages, Major::col));
     auto sV = k.shared("sV", f16, mma_pv.shared_b(stages, Major::row));
 
-    k.copy(Q.tile(qk.m, d, block, 0), sQ[0]);
+    k.copy(Q.tile({block, 0}, {qk.m, d}), sQ[0]);
     k.barrier();
     auto q = mma_qk.load_a(sQ[0]);
     auto top = mma_qk.row_variable(k.constant(f32, -1e30));
@@ -45,8 +45,8 @@ Kernel attention(bool causal) {
     auto scale = k.constant(f32, std::numbers::log2e / std::sqrt(d));
     auto unseen = k.constant(f32, -std::numeric_limits<double>::infinity());
     auto fill = [&](Scalar t, Scalar stage) {
-      k.copy(K.tile(d, qk.n, 0, t), sK[stage]);
-      k.copy(V.tile(pv.k, d, t, 0), sV[stage]);
+      k.copy(K.tile({0, t}, {d, qk.n}), sK[stage]);
+      k.copy(V.tile({t, 0}, {pv.k, d}), sV[stage]);
     };
     auto fold = [&](Scalar t, Scalar stage) {
       auto scores = map(mma_qk(mma_qk.accumulator(), q, sK[stage]), [&](Scalar x, ElementPlace at) {
@@ -61,8 +61,8 @@ Kernel attention(bool causal) {
       o = mma_pv(map_rows(o, shrink, times), operand_a(convert(weights, f16)), sV[stage]);
       top = now;
     };
-    k.pipeline(stages, ceil_div(keys, qk.n), fill, fold);
-    k.store(O.tile(qk.m, d, block, 0), convert(map_rows(o, sum, over), f16));
+    k.pipeline({.stages = stages}, ceil_div(keys, qk.n), fill, fold);
+    k.store(O.tile({block, 0}, {qk.m, d}), convert(map_rows(o, sum, over), f16));
   });
 }
 

@@ -39,19 +39,19 @@ Kernel product() {
     k.roles([&] {
       k.each_tile(m, n, tile, [&](Scalar row, Scalar col) {
         auto fill = [&](Scalar t, Scalar stage) {
-          k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);  // a row of tiles for each block,
-          k.copy(B.tile(tile.k, tile.n, t, col), sB[stage],
+          k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);  // a row of tiles for each block,
+          k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage],
                  {.multicast = Among::cluster});  // one column for both
         };
         auto sum = mma.accumulator();
-        auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-        k.pipeline(stages, ceil_div(depth, tile.k), fill, use);
+        auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+        k.pipeline({.stages = stages}, ceil_div(depth, tile.k), fill, use);
 
-        auto finished = map(sum, [&](Scalar x, ElementPlace at) {
+        auto biased = [&](Scalar x, ElementPlace at) {
           auto column = minimum(col * tile.n + at.col, n - 1);
           return x + k.convert(k.read(bias, 0, column), f32);
-        });
-        k.store(C.tile(tile.m, tile.n, row, col), finished);
+        };
+        k.store(C.tile({row, col}, {tile.m, tile.n}), sum, biased);
       });
     });
   });

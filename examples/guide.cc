@@ -24,8 +24,8 @@ Kernel one_warp() {
     auto sB = k.shared("sB", f16, row_major(16, 8));
     auto sum = k.variable(operand_c(m16n8k16, f32));
     k.loop(0, depth / 16, 1, [&](Scalar t) {
-      k.copy(A.tile(16, 16, 0, t), sA);
-      k.copy(B.tile(16, 8, t, 0), sB);
+      k.copy(A.tile({0, t}, {16, 16}), sA);
+      k.copy(B.tile({t, 0}, {16, 8}), sB);
       k.barrier();  // all of the tile is there
       sum = k.mma(k.load(operand_a(m16n8k16, f16), sA), k.load(operand_b(m16n8k16, f16), sB), sum);
       k.barrier();  // everybody has read it
@@ -58,13 +58,13 @@ Kernel tiled() {
     auto sum = mma.accumulator();
     auto [row, col] = k.block_tile(m, n, tile);
     k.loop(0, ceil_div(depth, tile.k), 1, [&, A = A, B = B, row = row, col = col](Scalar t) {
-      k.copy(A.tile(tile.m, tile.k, row, t), sA[0]);
-      k.copy(B.tile(tile.k, tile.n, t, col), sB[0]);
+      k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[0]);
+      k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[0]);
       k.barrier();
-      sum = mma(sum, sA[0], sB[0]);
+      mma.add(sum, sA[0], sB[0]);
       k.barrier();
     });
-    k.store(C.tile(tile.m, tile.n, row, col), sum);
+    k.store(C.tile({row, col}, {tile.m, tile.n}), sum);
   });
 }
 
@@ -80,12 +80,12 @@ Kernel pipelined() {
     auto sum = mma.accumulator();
     auto [row, col] = k.block_tile(m, n, tile);
     auto fill = [&, A = A, B = B, row = row, col = col](Scalar t, Scalar stage) {
-      k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-      k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+      k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+      k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
     };
-    auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-    k.pipeline(stages, ceil_div(depth, tile.k), fill, use);
-    k.store(C.tile(tile.m, tile.n, row, col), sum);
+    auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+    k.pipeline({.stages = stages}, ceil_div(depth, tile.k), fill, use);
+    k.store(C.tile({row, col}, {tile.m, tile.n}), sum);
   });
 }
 
@@ -105,12 +105,12 @@ Kernel specialized() {
       k.each_tile(p.m, p.n, tile, [&](Scalar row, Scalar col) {
         auto sum = mma.accumulator();
         auto fill = [&](Scalar t, Scalar stage) {
-          k.copy(p.A.tile(tile.m, tile.k, row, t), sA[stage]);
-          k.copy(p.B.tile(tile.k, tile.n, t, col), sB[stage], {.multicast = Among::cluster});
+          k.copy(p.A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+          k.copy(p.B.tile({t, col}, {tile.k, tile.n}), sB[stage], {.multicast = Among::cluster});
         };
-        auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-        k.pipeline(stages, ceil_div(p.depth, tile.k), fill, use);
-        k.store(p.C.tile(tile.m, tile.n, row, col), sum);
+        auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+        k.pipeline({.stages = stages}, ceil_div(p.depth, tile.k), fill, use);
+        k.store(p.C.tile({row, col}, {tile.m, tile.n}), sum);
       });
     });
   });
@@ -128,12 +128,12 @@ Kernel hasty() {
     auto sum = mma.accumulator();
     auto [row, col] = k.block_tile(m, n, tile);
     k.loop(0, ceil_div(depth, tile.k), 1, [&, A = A, B = B, row = row, col = col](Scalar t) {
-      k.copy(A.tile(tile.m, tile.k, row, t), sA[0]);
-      k.copy(B.tile(tile.k, tile.n, t, col), sB[0]);
+      k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[0]);
+      k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[0]);
       k.barrier();
-      sum = mma(sum, sA[0], sB[0]);
+      mma.add(sum, sA[0], sB[0]);
     });
-    k.store(C.tile(tile.m, tile.n, row, col), sum);
+    k.store(C.tile({row, col}, {tile.m, tile.n}), sum);
   });
 }
 

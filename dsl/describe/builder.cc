@@ -278,12 +278,6 @@ Fragment Builder::load(const FragmentKind& kind, const Shared& from, Here at) {
 Fragment Builder::load(const FragmentKind& kind, const Global& from, Here at) {
   return state_->at(at), load_fragment(*state_, kind, tensor_of(from));
 }
-Fragment Builder::mma(const Fragment& a, const Fragment& b, const Fragment& c, Here at) {
-  return state_->at(at), multiply_fragments(*state_, a, b, &c, Type::none);
-}
-Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c, Here at) {
-  return state_->at(at), multiply_fragments(*state_, a, b, nullptr, c.type);
-}
 void Builder::store(const Global& to, const Fragment& fragment, Here at) {
   state_->at(at), store_fragment(*state_, tensor_of(to), fragment);
 }

@@ -143,17 +143,19 @@ void describe(Builder& k, KernelState& state, int stages, const Scalar& count, c
   else CommonPipeline(k, state, ring).run();
 }
 
+// Whether warpgroups can run a pipeline in turn; reports if not.
+bool may_turn(KernelState& state, const PipelineOptions& options, bool has_ahead) {
+  if (!detail::may_ping_pong(state)) return false;
+  if (!options.peel_first && !has_ahead) return true;
+  state.log.report(
+      "kernel-option"_rule,
+      fmt::format("{}: expected no {}; warpgroups that run a pipeline in turn describe use once, "
+                  "for stages that have arrived",
+                  detail::turns_call, has_ahead ? "ahead callback" : ".peel_first"));
+  return false;
+}
+
 }  // namespace
-
-void Builder::pipeline(int stages, const Scalar& count, const Fill& fill,
-                       const std::function<void(Scalar, Scalar)>& use, Here at) {
-  pipeline(PipelineOptions{.stages = stages}, count, fill, use, at);
-}
-
-void Builder::pipeline(int stages, const Scalar& count, const Fill& fill, const Ahead& ahead,
-                       const Use& use, Here at) {
-  pipeline(PipelineOptions{.stages = stages}, count, fill, ahead, use, at);
-}
 
 void Builder::pipeline(const PipelineOptions& options, const Scalar& count, const Fill& fill,
                        const std::function<void(Scalar, Scalar)>& use, Here at) {
@@ -166,19 +168,12 @@ void Builder::pipeline(const PipelineOptions& options, const Scalar& count, cons
 
 void Builder::pipeline(const PipelineOptions& options, const Scalar& count, const Fill& fill,
                        const Ahead& ahead, const Use& use, Here at) {
-  describe(*this, *state_, options.stages, count, fill, ahead, use, at,
-           options.peel_first ? detail::PipelineKind::peeled : detail::PipelineKind::uniform);
-}
-
-void Builder::ping_pong(int stages, const Scalar& count,
-                        const std::function<void(Scalar, Scalar)>& fill,
-                        const std::function<void(Scalar, Scalar)>& use, Here at) {
   state_->at(at);
-  if (!state_->has_body(use != nullptr, "ping_pong()") || !detail::may_ping_pong(*state_)) return;
-  describe(
-      *this, *state_, stages, count, fill, nullptr,
-      [&](Scalar t, Scalar stage, const std::function<void()>&) { use(t, stage); }, at,
-      detail::PipelineKind::ping_pong);
+  if (options.turns && !may_turn(*state_, options, ahead != nullptr)) return;
+  describe(*this, *state_, options.stages, count, fill, ahead, use, at,
+           options.turns        ? detail::PipelineKind::ping_pong
+           : options.peel_first ? detail::PipelineKind::peeled
+                                : detail::PipelineKind::uniform);
 }
 
 }  // namespace tartan::TARTAN_ABI

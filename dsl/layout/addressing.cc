@@ -212,7 +212,7 @@ bool require_shape(KernelState& state, const Tensor& tensor, std::int64_t rows, 
                                     what, rows, cols, tensor.name, tensor.layout.text());
   if (r == cols && c == rows)
     message += fmt::format("; {}.transposed() has that shape", tensor.name);
-  else message += fmt::format("; take {}.tile({}, {}, row, col)", tensor.name, rows, cols);
+  else message += fmt::format("; take {}.tile({{row, col}}, {{{}, {}}})", tensor.name, rows, cols);
   state.log.report("layout-mismatch"_rule, std::move(message));
   return false;
 }

@@ -190,11 +190,13 @@ std::string means(int arrivals, Sharing sharing) {
 // Stages that warpgroups have in common complete by as many arrivals, whoever they are filled for.
 void check_means(KernelState& state, const RolePipeline& pipeline, int arrivals) {
   if (arrivals == pipeline.full_arrivals && state.fill.sharing == pipeline.sharing) return;
-  state.log.report("kernel-option"_rule,
-                   fmt::format("ping_pong(): the stages of warpgroup {} are filled by {}, those of "
-                               "warpgroup 0 by {}; fill them by the same means, they are one ring",
-                               state.roles.warpgroup, means(arrivals, state.fill.sharing),
-                               means(pipeline.full_arrivals, pipeline.sharing)));
+  state.log.report(
+      "kernel-option"_rule,
+      fmt::format("pipeline({{.turns = true}}): the stages of warpgroup {} are filled by {}, "
+                  "those of warpgroup 0 by {}; fill them by the same means, they are "
+                  "one ring",
+                  state.roles.warpgroup, means(arrivals, state.fill.sharing),
+                  means(pipeline.full_arrivals, pipeline.sharing)));
 }
 
 }  // namespace

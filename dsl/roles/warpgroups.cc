@@ -61,7 +61,7 @@ void describe(KernelState& state, int warpgroup, const std::function<void()>& bo
   else f.if_of_role(here, described);
 }
 
-std::string_view name_of(bool ping_pong) { return ping_pong ? "ping_pong()" : "in_turn()"; }
+std::string_view name_of(bool ping_pong) { return ping_pong ? turns_call : "in_turn()"; }
 
 // The turn of this warpgroup, on mbarriers that all of them have for this place in the body.
 class Turn {
@@ -162,12 +162,12 @@ bool may_take_turns(KernelState& state, std::string_view call) {
 }
 
 bool may_ping_pong(KernelState& state) {
-  if (!may_take_turns(state, "ping_pong()")) return false;
+  if (!may_take_turns(state, turns_call)) return false;
   if (state.roles.warpgroups > 1) return true;
   state.log.report("launch-bounds"_rule,
-                   fmt::format("ping_pong(): expected at least 2 warpgroups, the kernel has {} "
-                               "consumer threads; take more, or pipeline()",
-                               state.config.options.block));
+                   fmt::format("{}: expected at least 2 warpgroups, the kernel has {} consumer "
+                               "threads; take more, or leave .turns out",
+                               turns_call, state.config.options.block));
   return false;
 }
 
@@ -177,10 +177,11 @@ CommonRing* next_ring(KernelState& state, int stages) {
   if (number == roles.rings.size() && roles.warpgroup == 0)
     return &roles.rings.emplace_back(roles.pipelines.size());
   if (number >= roles.rings.size()) {
-    state.log.report("operand-count"_rule,
-                     fmt::format("ping_pong(): warpgroup {} has more of them than warpgroup 0; "
-                                 "each needs as many",
-                                 roles.warpgroup));
+    state.log.report(
+        "operand-count"_rule,
+        fmt::format("{}: warpgroup {} has more of them than warpgroup 0; each needs as "
+                    "many",
+                    turns_call, roles.warpgroup));
     return nullptr;
   }
   CommonRing& ring = roles.rings[number];
@@ -189,9 +190,8 @@ CommonRing* next_ring(KernelState& state, int stages) {
   if (stages != first)
     state.log.report(
         "operand-count"_rule,
-        fmt::format("ping_pong(): warpgroup {} has {} stages, warpgroup 0 has {}; they have one "
-                    "ring",
-                    roles.warpgroup, stages, first));
+        fmt::format("{}: warpgroup {} has {} stages, warpgroup 0 has {}; they have one ring",
+                    turns_call, roles.warpgroup, stages, first));
   return &ring;
 }
 

@@ -10,11 +10,13 @@ namespace tartan::TARTAN_ABI::detail {
 void init_turns(KernelState& state);
 /// Whether `call` is in the body of a warpgroup, inside roles(); reports if not.
 bool may_take_turns(KernelState& state, std::string_view call);
-/// The same of ping_pong(), which more than one warpgroup run.
+/// What messages call a pipeline that warpgroups run in turn.
+constexpr std::string_view turns_call = "pipeline({.turns = true})";
+/// The same of such a pipeline, which more than one warpgroup run.
 bool may_ping_pong(KernelState& state);
 /// The ring of that place in the body: those of the first warpgroup are new. Null: reported.
 CommonRing* next_ring(KernelState& state, int stages);
-/// The consumers' part of Builder::ping_pong().
+/// The consumers' part of a pipeline with PipelineOptions::turns.
 void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const CommonRing& ring);
 /// Whether each warpgroup of consumers has a named barrier of its own, or one is free.
 bool can_have_barriers(const KernelState& state);

@@ -45,7 +45,7 @@ struct RolePipeline {
 };
 
 /// What warpgroups do in turn, where: an mbarrier for each, whose phase ends when its turn comes.
-/// Of ping_pong(): after them a u32 for each, its position in the ring at the next turn.
+/// Of PipelineOptions::turns: after them a u32 for each, its position in the ring at the next turn.
 struct Turns {
   codegen::Pointer barriers;
   Place place;
@@ -54,7 +54,7 @@ struct Turns {
 
 struct Production;
 
-/// A ring of stages that warpgroups have in common, see Builder::ping_pong().
+/// A ring of stages that warpgroups have in common, see PipelineOptions::turns.
 struct CommonRing {
   std::size_t pipeline = 0;
   std::shared_ptr<Production> producer = {};  // from the first body on that it fills

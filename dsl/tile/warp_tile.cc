@@ -84,6 +84,16 @@ Accumulator::operator WarpTile() const {
   return WarpTile(detail::read(fragments_), across_, place_);
 }
 
+WarpTile Accumulator::load(Here at) const {
+  if (auto* const state = detail::Description::current()) state->at(at);
+  std::vector<Fragment> out = detail::read(fragments_);
+  for (Fragment& each : out)
+    if (!detail::is_bad(each) && detail::HandleParts::flight(each))
+      each =
+          detail::make_fragment(*detail::state_of(each), each.kind(), detail::registers_of(each));
+  return WarpTile(std::move(out), across_, place_);
+}
+
 WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
   auto k = detail::builder_of(tile, at);
   if (!k) return {};

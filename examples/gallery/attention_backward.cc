@@ -50,16 +50,16 @@ Kernel gradient(bool of_keys) {
     auto sX = k.shared("sX", f16, mma.shared_a(1, Major::row));
     auto sdX = k.shared("sdX", f16, mma.shared_a(1, Major::row));
     auto sY = k.shared("sY", f16, ring), sdY = k.shared("sdY", f16, ring);
-    k.copy(own.first.tile(tile.m, d, block, 0), sX[0]);
-    k.copy(own.second.tile(tile.m, d, block, 0), sdX[0]);
+    k.copy(own.first.tile({block, 0}, {tile.m, d}), sX[0]);
+    k.copy(own.second.tile({block, 0}, {tile.m, d}), sdX[0]);
     k.barrier();
 
     auto scale = k.constant(f32, 1 / std::sqrt(d));
     auto log2_scale = k.constant(f32, std::numbers::log2e / std::sqrt(d));
     auto dS_sum = mma.accumulator(), P_sum = mma.accumulator();
     auto fill = [&](Scalar t, Scalar stage) {
-      k.copy(other.first.transposed().tile(d, tile.n, 0, t), sY[stage]);
-      k.copy(other.second.transposed().tile(d, tile.n, 0, t), sdY[stage]);
+      k.copy(other.first.transposed().tile({0, t}, {d, tile.n}), sY[stage]);
+      k.copy(other.second.transposed().tile({0, t}, {d, tile.n}), sdY[stage]);
     };
     auto use = [&](Scalar t, Scalar stage) {
       // L or D of an element's query.
@@ -73,17 +73,18 @@ Kernel gradient(bool of_keys) {
       auto slope = map(mma(mma.accumulator(), sdX[0], sdY[stage]),
                        [&](Scalar x, ElementPlace at) { return x - of_query(D, at); });
       auto dS = gallery::joined(k, P, slope, [](Scalar x, Scalar y) { return x * y; });
-      dS_sum = mma(dS_sum, operand_a(convert(dS, f16)), sY[stage].transposed());
-      if (of_keys) P_sum = mma(P_sum, operand_a(convert(P, f16)), sdY[stage].transposed());
+      mma.add(dS_sum, operand_a(convert(dS, f16)), sY[stage].transposed());
+      if (of_keys) mma.add(P_sum, operand_a(convert(P, f16)), sdY[stage].transposed());
     };
-    k.pipeline(stages, k.convert(ceil_div(of_keys ? queries : keys, tile.n), u32), fill, use);
+    k.pipeline({.stages = stages}, k.convert(ceil_div(of_keys ? queries : keys, tile.n), u32), fill,
+               use);
 
     auto first = k.global(of_keys ? "dK" : "dQ", f16, row_major(of_keys ? keys : queries, d));
     auto scaled = map(dS_sum, [&](Scalar x, ElementPlace) { return x * scale; });
-    k.store(first.matrix(head).tile(tile.m, d, block, 0), convert(scaled, f16));
+    k.store(first.matrix(head).tile({block, 0}, {tile.m, d}), convert(scaled, f16));
     if (!of_keys) return;
     auto second = k.global("dV", f16, row_major(keys, d));
-    k.store(second.matrix(head).tile(tile.m, d, block, 0), convert(P_sum, f16));
+    k.store(second.matrix(head).tile({block, 0}, {tile.m, d}), convert(P_sum, f16));
   });
 }
 

@@ -50,13 +50,13 @@ Kernel convolution(const Filtering& shape) {
       auto sum = mma.accumulator();
       auto fill = [&](Scalar t, Scalar stage) {
         auto tap = t / parts, part = t % parts;
-        k.copy(F.matrix(tap).tile(tile.k, tile.n, part, col), sF[stage]);
-        k.copy_pixels(X, shape.filter(), row * tile.m, {tap / 3, tap % 3}, part * tile.k,
-                      sX[stage]);
+        k.copy(F.matrix(tap).tile({part, col}, {tile.k, tile.n}), sF[stage]);
+        k.copy_pixels(X, sX[stage], shape.filter(), row * tile.m, {tap / 3, tap % 3},
+                      part * tile.k);
       };
-      auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sX[stage], sF[stage]); };
-      k.pipeline(stages, parts * 9, fill, use);
-      k.store(Y.tile(tile.m, tile.n, row, col), convert(sum, f16));
+      auto use = [&](Scalar, Scalar stage) { mma.add(sum, sX[stage], sF[stage]); };
+      k.pipeline({.stages = stages}, parts * 9, fill, use);
+      k.store(Y.tile({row, col}, {tile.m, tile.n}), convert(sum, f16));
     });
   });
 }

@@ -61,8 +61,8 @@ Kernel fp8_gemm() {
     k.roles([&, row = row, col = col] {
       auto sum = mma.accumulator();
       auto fill = [&](Scalar t, Scalar stage) {
-        k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-        k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+        k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+        k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
       };
       auto expand = [&](Scalar stage) {
         k.loop(k.thread(), tile.m * tile.k, tile.threads(), [&](Scalar i) {
@@ -85,8 +85,8 @@ Kernel fp8_gemm() {
         sum += map_rows(part, scales, [](Scalar x, Scalar s) { return x * s; });
         if (!has_fp8) k.barrier();  // the next stage overwrites what slower warps still read
       };
-      k.pipeline(stages, ceil_div(depth, block), fill, use);
-      k.store(C.tile(tile.m, tile.n, row, col), convert(sum, bf16));
+      k.pipeline({.stages = stages}, ceil_div(depth, block), fill, use);
+      k.store(C.tile({row, col}, {tile.m, tile.n}), convert(sum, bf16));
     });
   });
 }

@@ -45,18 +45,18 @@ Kernel gated_mlp() {
     k.roles([&, row = row, col = col] {
       auto gate = mma.accumulator(), up = mma.accumulator();
       auto fill = [&](Scalar t, Scalar stage) {
-        k.copy(X.tile(tile.m, tile.k, row, t), sX[stage]);
-        k.copy(G.tile(tile.k, tile.n, t, col), sG[stage]);
-        k.copy(U.tile(tile.k, tile.n, t, col), sU[stage]);
+        k.copy(X.tile({row, t}, {tile.m, tile.k}), sX[stage]);
+        k.copy(G.tile({t, col}, {tile.k, tile.n}), sG[stage]);
+        k.copy(U.tile({t, col}, {tile.k, tile.n}), sU[stage]);
       };
       auto use = [&](Scalar, Scalar stage) {
-        gate = mma(gate, sX[stage], sG[stage]);
-        up = mma(up, sX[stage], sU[stage]);
+        mma.add(gate, sX[stage], sG[stage]);
+        mma.add(up, sX[stage], sU[stage]);
       };
-      k.pipeline(stages, ceil_div(depth, tile.k), fill, use);
+      k.pipeline({.stages = stages}, ceil_div(depth, tile.k), fill, use);
 
       auto h = gallery::joined(k, gate, up, [&](Scalar x, Scalar y) { return silu(k, x) * y; });
-      k.store(H.tile(tile.m, tile.n, row, col), convert(h, f16));
+      k.store(H.tile({row, col}, {tile.m, tile.n}), convert(h, f16));
     });
   });
 }

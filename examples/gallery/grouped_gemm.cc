@@ -27,7 +27,7 @@ using namespace tartan;
 namespace {
 
 constexpr Tile tile{.m = 64, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1};
-constexpr KernelOptions options{.block = tile.threads(), .producers = 4};
+const KernelOptions options{.block = tile.threads(), .producers = 4};
 constexpr int stages = 3;
 
 Kernel contiguous() {
@@ -50,12 +50,12 @@ Kernel contiguous() {
     k.roles([&] {
       auto sum = mma.accumulator();
       auto fill = [&](Scalar t, Scalar stage) {
-        k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-        k.copy(expert.tile(tile.k, tile.n, t, col), sB[stage]);
+        k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+        k.copy(expert.tile({t, col}, {tile.k, tile.n}), sB[stage]);
       };
-      auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-      k.pipeline(stages, steps, fill, use);
-      k.store(C.tile(tile.m, tile.n, row, col), convert(sum, bf16));  // zeros where no group is
+      auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+      k.pipeline({.stages = stages}, steps, fill, use);
+      k.store(C.tile({row, col}, {tile.m, tile.n}), convert(sum, bf16));  // zeros where no group is
     });
   });
 }
@@ -79,14 +79,14 @@ Kernel masked() {
     k.roles([&] {
       auto sum = mma.accumulator();
       auto fill = [&](Scalar t, Scalar stage) {
-        k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-        k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+        k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+        k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
       };
-      auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-      k.pipeline(stages, steps, fill, use);
+      auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+      k.pipeline({.stages = stages}, steps, fill, use);
       for_each(sum, [&](Scalar x, ElementPlace at) {
         auto i = first + at.row, j = col * tile.n + at.col;
-        k.write_if((i < count) & (j < n), C, i, j, k.convert(x, bf16));
+        k.write_if(C, i, j, k.convert(x, bf16), (i < count) & (j < n));
       });
     });
   });

@@ -58,11 +58,11 @@ Kernel layer_norm() {
         auto col = pass % tiles * ctas + k.cluster_rank();
         auto c = mma.accumulator();
         auto fill = [&](Scalar t, Scalar stage) {
-          k.copy(X.tile(tile.m, tile.k, row, t), sX[stage]);
-          k.copy(W.tile(tile.k, tile.n, t, col), sW[stage]);
+          k.copy(X.tile({row, t}, {tile.m, tile.k}), sX[stage]);
+          k.copy(W.tile({t, col}, {tile.k, tile.n}), sW[stage]);
         };
-        auto use = [&](Scalar, Scalar stage) { c = mma(c, sX[stage], sW[stage]); };
-        k.pipeline(stages, ceil_div(depth, tile.k), fill, use);
+        auto use = [&](Scalar, Scalar stage) { mma.add(c, sX[stage], sW[stage]); };
+        k.pipeline({.stages = stages}, ceil_div(depth, tile.k), fill, use);
 
         k.when(pass < tiles, [&] {
           sum = map(sum, row_sum(c), plus);
@@ -88,7 +88,7 @@ Kernel layer_norm() {
             auto j = minimum(col * tile.n + at.col, k.convert(n, u32) - 1);
             return fma(x, k.read(gamma, 0, j), k.read(beta, 0, j));
           });
-          k.store(Y.tile(tile.m, tile.n, row, col), convert(y, f16));
+          k.store(Y.tile({row, col}, {tile.m, tile.n}), convert(y, f16));
         });
       });
     });

@@ -43,9 +43,9 @@ Kernel linear_attention() {
     auto zero = k.constant(f32, 0);
 
     auto fill = [&](Scalar t, Scalar stage) {
-      k.copy(Q.tile(tile.m, d, t, 0), sQ[stage]);
-      k.copy(K.tile(d, tile.m, 0, t), sK[stage]);
-      k.copy(V.tile(tile.m, d, t, 0), sV[stage]);
+      k.copy(Q.tile({t, 0}, {tile.m, d}), sQ[stage]);
+      k.copy(K.tile({0, t}, {d, tile.m}), sK[stage]);
+      k.copy(V.tile({t, 0}, {tile.m, d}), sV[stage]);
     };
     auto use = [&](Scalar t, Scalar stage) {
       k.store(sS[0], convert(state, f16));
@@ -56,10 +56,10 @@ Kernel linear_attention() {
       k.barrier();
       o = mma(o, sQ[stage], sS[0]);
       k.barrier();  // the next chunk overwrites sS
-      state = mma(state, sK[stage], sV[stage]);
-      k.store(O.tile(tile.m, d, t, 0), convert(o, f16));
+      mma.add(state, sK[stage], sV[stage]);
+      k.store(O.tile({t, 0}, {tile.m, d}), convert(o, f16));
     };
-    k.pipeline(stages, ceil_div(tokens, tile.m), fill, use);
+    k.pipeline({.stages = stages}, ceil_div(tokens, tile.m), fill, use);
   });
 }
 

@@ -53,8 +53,8 @@ Kernel mla_decode() {
     auto sQr = k.shared("sQr", f16, mma_rest.shared_a(1, Major::row));
     auto sC = k.shared("sC", f16, mma_qk.shared_b(stages, Major::col));
     auto sCr = k.shared("sCr", f16, mma_rest.shared_b(stages, Major::col));
-    k.copy(Q.tile(qk.m, latent, k.block_x(), 0), sQ[0]);
-    k.copy(Q.tile(qk.m, rest, k.block_x(), latent / rest), sQr[0]);
+    k.copy(Q.tile({k.block_x(), 0}, {qk.m, latent}), sQ[0]);
+    k.copy(Q.tile({k.block_x(), latent / rest}, {qk.m, rest}), sQr[0]);
     k.barrier();
 
     auto length = k.convert(k.read(lengths, 0, sequence), u32);
@@ -64,8 +64,8 @@ Kernel mla_decode() {
     auto sum = mma_qk.row_variable(k.constant(f32, 0));
     auto o = mma_pv.accumulator();
     auto fill = [&](Scalar t, Scalar stage) {
-      k.copy(C.tile(latent, qk.n, 0, t), sC[stage]);
-      k.copy(C.tile(rest, qk.n, latent / rest, t), sCr[stage]);
+      k.copy(C.tile({0, t}, {latent, qk.n}), sC[stage]);
+      k.copy(C.tile({latent / rest, t}, {rest, qk.n}), sCr[stage]);
     };
     auto fold = [&](Scalar t, Scalar stage) {
       auto products = mma_qk(mma_qk.accumulator(), sQ[0], sC[stage]);
@@ -77,12 +77,12 @@ Kernel mla_decode() {
       RowValues shrink = map(before, now, power);
       auto weights = map_rows(scores, now, power);
       sum = map(map(sum, shrink, times), row_sum(weights), plus);
-      auto values = sC[stage].transposed().tile(pv.k, half, 0, part);
+      auto values = sC[stage].transposed().tile({0, part}, {pv.k, half});
       o = mma_pv(map_rows(o, shrink, times), operand_a(convert(weights, f16)), values);
       top = now;
     };
-    k.pipeline(stages, ceil_div(length, qk.n), fill, fold);
-    k.store(O.tile(pv.m, half, k.block_x(), part), convert(map_rows(o, sum, over), f16));
+    k.pipeline({.stages = stages}, ceil_div(length, qk.n), fill, fold);
+    k.store(O.tile({k.block_x(), part}, {pv.m, half}), convert(map_rows(o, sum, over), f16));
   });
 }
 

@@ -61,15 +61,15 @@ Kernel decode() {
     auto unseen = k.constant(f32, -infinity), zero = k.constant(f32, 0);
 
     k.roles([&] {
-      k.copy(Q.tile(qk.m, d, 0, 0), sQ[0]);
+      k.copy(Q.tile({0, 0}, {qk.m, d}), sQ[0]);
       k.barrier();
       auto q = mma_qk.load_a(sQ[0]);
       auto top = mma_qk.row_variable(k.constant(f32, -1e30)), sum = mma_qk.row_variable(zero);
       auto o = mma_pv.accumulator();
       auto fill = [&](Scalar t, Scalar stage) {
         auto number = k.convert(k.read(table, sequence, first + t), u32) * kv_heads + kv_head;
-        k.copy(K.matrix(number).transposed().tile(d, page, 0, 0), sK[stage]);
-        k.copy(V.matrix(number).tile(page, d, 0, 0), sV[stage]);
+        k.copy(K.matrix(number).transposed().tile({0, 0}, {d, page}), sK[stage]);
+        k.copy(V.matrix(number).tile({0, 0}, {page, d}), sV[stage]);
       };
       auto fold = [&](Scalar t, Scalar stage) {
         auto scores =
@@ -83,10 +83,10 @@ Kernel decode() {
         o = mma_pv(map_rows(o, shrink, times), operand_a(convert(weights, f16)), sV[stage]);
         top = now;
       };
-      k.pipeline(stages, count, fill, fold);
+      k.pipeline({.stages = stages}, count, fill, fold);
 
       RowValues most = top, all = sum;
-      k.store(P.tile(pv.m, d, 0, 0), map_rows(o, all, [&](Scalar x, Scalar y) {
+      k.store(P.tile({0, 0}, {pv.m, d}), map_rows(o, all, [&](Scalar x, Scalar y) {
                 return select(y == zero, zero, x * reciprocal(y));
               }));
       const std::vector<Scalar> rows = row_places(o);

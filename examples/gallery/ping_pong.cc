@@ -7,9 +7,9 @@
 //   C   m x n          bf16, row-major
 //
 // warpgroups() describes a body for each: its tile, its accumulator, its epilogue. In the products
-// they take turns (ping_pong()), so that each has the tensor cores for itself and their epilogues
-// fall apart. Both have one ring, which the producers fill for the next turn while one multiplies.
-// The kernel is persistent: each CTA computes every gridDim.x-th pair of tiles.
+// they take turns (PipelineOptions::turns), so that each has the tensor cores for itself and their
+// epilogues fall apart. Both have one ring, which the producers fill for the next turn while one
+// multiplies. The kernel is persistent: each CTA computes every gridDim.x-th pair of tiles.
 #include "gallery.h"
 
 using namespace tartan;
@@ -36,13 +36,13 @@ Kernel ping_pong() {
         k.warpgroups([&](int w) {
           auto row = pair / across * groups + w, col = pair % across;
           auto fill = [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-            k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+            k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+            k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
           };
           auto sum = mma.accumulator();
-          auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-          k.ping_pong(stages, ceil_div(depth, tile.k), fill, use);
-          k.store(C.tile(tile.m, tile.n, row, col), convert(sum, bf16));
+          auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+          k.pipeline({.stages = stages, .turns = true}, ceil_div(depth, tile.k), fill, use);
+          k.store(C.tile({row, col}, {tile.m, tile.n}), convert(sum, bf16));
         });
       });
     });

@@ -31,16 +31,16 @@ Kernel small_products() {
     std::vector<Fragment> a, b;
     for (int i = 0; i < size / 16; ++i)
       for (int x = 0; x < size / 16; ++x)
-        a.push_back(k.load(operand_a(m16n8k16, f16), A.tile(16, 16, i, x)));
+        a.push_back(k.load(operand_a(m16n8k16, f16), A.tile({i, x}, {16, 16})));
     for (int x = 0; x < size / 16; ++x)
       for (int j = 0; j < size / 8; ++j)
-        b.push_back(k.load(operand_b(m16n8k16, f16), B.tile(16, 8, x, j)));
+        b.push_back(k.load(operand_b(m16n8k16, f16), B.tile({x, j}, {16, 8})));
     for (int i = 0; i < size / 16; ++i)
       for (int j = 0; j < size / 8; ++j) {
         Fragment sum = k.mma(a[i * (size / 16)], b[j], zero(f32));
         for (int x = 1; x < size / 16; ++x)
           sum = k.mma(a[i * (size / 16) + x], b[x * (size / 8) + j], sum);
-        k.when(number < batch, [&] { k.store(C.tile(16, 8, i, j), sum); });
+        k.when(number < batch, [&] { k.store(C.tile({i, j}, {16, 8}), sum); });
       }
   });
 }

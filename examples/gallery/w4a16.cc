@@ -47,8 +47,8 @@ Kernel w4a16() {
       auto sum = mma.accumulator();
       const WarpTile part = mma.variable_a();  // which fragments of A this warp has, and where
       auto fill = [&](Scalar t, Scalar stage) {
-        k.copy(Q.tile(tile.m, tile.k / 8, row, t), sQ[stage]);
-        k.copy(X.tile(tile.k, tile.n, t, col), sX[stage]);
+        k.copy(Q.tile({row, t}, {tile.m, tile.k / 8}), sQ[stage]);
+        k.copy(X.tile({t, col}, {tile.k, tile.n}), sX[stage]);
       };
       // Element (i, x) of the stage's part of W^T.
       auto weight = [&](Scalar t, Scalar stage, Scalar i, Scalar x) {
@@ -59,10 +59,10 @@ Kernel w4a16() {
       };
       auto use = [&](Scalar t, Scalar stage) {
         const auto here = [&](Scalar, ElementPlace at) { return weight(t, stage, at.row, at.col); };
-        sum = mma(sum, map(part, here), sX[stage]);
+        mma.add(sum, map(part, here), sX[stage]);
       };
-      k.pipeline(stages, ceil_div(depth, tile.k), fill, use);
-      k.store(Y.tile(tile.m, tile.n, row, col), convert(sum, f16));
+      k.pipeline({.stages = stages}, ceil_div(depth, tile.k), fill, use);
+      k.store(Y.tile({row, col}, {tile.m, tile.n}), convert(sum, f16));
     });
   });
 }

@@ -25,12 +25,12 @@ Kernel product() {
       k.each_tile(m, n, tile, [&](Scalar row, Scalar col) {
         auto sum = mma.accumulator();
         auto fill = [&](Scalar t, Scalar stage) {
-          k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-          k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+          k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+          k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
         };
-        auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-        k.pipeline(stages, ceil_div(depth, tile.k), fill, use);
-        k.store(C.tile(tile.m, tile.n, row, col), sum);
+        auto use = [&](Scalar, Scalar stage) { mma.add(sum, sA[stage], sB[stage]); };
+        k.pipeline({.stages = stages}, ceil_div(depth, tile.k), fill, use);
+        k.store(C.tile({row, col}, {tile.m, tile.n}), sum);
       });
     });
   });

@@ -199,8 +199,8 @@ Kernel split_k(const SplitK& with) {
                 k.copy(B.tile(tile.k, tile.n, t + own.begin, col), sB[stage]);
               },
               [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
-          k.store(C.tile(tile.m, tile.n, row, col)
-                      .tile(tile.m, tile.n / with.cluster, 0, k.cluster_rank()),
+          k.store(C.tile({row, col}, {tile.m, tile.n})
+                      .tile({0, k.cluster_rank()}, {tile.m, tile.n / with.cluster}),
                   reduce_scatter(sum));
         });
       });

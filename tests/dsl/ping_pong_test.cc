@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ping_pong() in kernels of a user: products whose turns differ in their number of k-tiles, stages
-// that some warpgroups read by ordinary loads, several rings, orders of seeds; what is refused.
+// Warpgroups whose pipelines take turns, in kernels of a user: products whose turns differ in their
+// number of k-tiles, stages that some warpgroups read by ordinary loads, several rings, orders of
+// seeds; what is refused.
 #include <gtest/gtest.h>
 
 #include <tartan/tartan.h>
@@ -54,8 +55,8 @@ Kernel staircase(const Turns& with) {
             k.when((t == 0) & (i < tile.m) & (place < k.convert(m, u32)),
                    [&] { k.write(first, col, place, k.read(sA[stage], i, 0)); });
           };
-          k.ping_pong(with.stages, minimum(row, k.convert(ceil_div(depth, tile.k), u32)), fill,
-                      use);
+          const Scalar count = minimum(row, k.convert(ceil_div(depth, tile.k), u32));
+          k.pipeline({.stages = with.stages, .turns = true}, count, fill, use);
           k.store(C.tile(tile.m, tile.n, row, col), sum);
         });
       });
@@ -228,13 +229,13 @@ TEST(PingPong, MistakesAreToldAtTheirLine) {
                    sm_90a);
   };
   refused(alone({.block = 256}, [](Wrong& all) { all.turn(all.s); }),
-          "ping_pong() outside of warpgroups()");
+          "pipeline({.turns = true}) outside of warpgroups()");
   refused(alone({.block = 256, .producers = 4},
                 [](Wrong& all) { all.k.roles([&] { all.turn(all.s); }); }),
-          "ping_pong() outside of warpgroups()");
+          "pipeline({.turns = true}) outside of warpgroups()");
   refused(
       alone({.block = 256}, [](Wrong& all) { all.k.warpgroups([&](int) { all.turn(all.s); }); }),
-      "ping_pong() outside of roles()");
+      "pipeline({.turns = true}) outside of roles()");
   refused(compiled_wrong([](Wrong& all, int) { all.turn(all.s); }, 256, "sm_75"),
           "its mbarriers need sm_80");
   refused(compiled_wrong([](Wrong& all, int) { all.turn(all.s); }, 128),
@@ -244,10 +245,23 @@ TEST(PingPong, MistakesAreToldAtTheirLine) {
   refused(compiled_wrong([](Wrong& all, int) { all.turn(all.s, 0); }), "expected 1 to 256");
   refused(
       compiled_wrong([](Wrong& all, int) { all.k.ping_pong(3, 4, all.filling(all.s), nullptr); }),
-      "ping_pong()");
+      "a pipeline");
   refused(compiled_wrong(
               [](Wrong& all, int) { all.k.ping_pong(3, 4, nullptr, [](Scalar, Scalar) {}); }),
           "a pipeline");
+}
+
+TEST(PingPong, RunsWithoutAheadAndPeeling) {
+  const auto with = [](const PipelineOptions& options, const std::function<void(Scalar)>& ahead) {
+    return compiled_wrong([=](Wrong& all, int) {
+      all.k.pipeline(options, 4, all.filling(all.s), ahead,
+                     [](Scalar, Scalar, const std::function<void()>& next) { next(); });
+    });
+  };
+  refused(with({.stages = 3, .turns = true}, [](Scalar) {}),
+          "pipeline({.turns = true}): expected no ahead callback");
+  refused(with({.stages = 3, .peel_first = true, .turns = true}, {}),
+          "pipeline({.turns = true}): expected no .peel_first");
 }
 
 TEST(PingPong, WarpgroupsTakeTheSameTurns) {
@@ -256,14 +270,15 @@ TEST(PingPong, WarpgroupsTakeTheSameTurns) {
               all.turn(all.s);
               if (w == more) all.turn(all.other);
             }),
-            more ? "ping_pong(): warpgroup 1 has more of them than warpgroup 0"
-                 : "ping_pong(): warpgroup 1 has fewer of them than warpgroup 0");
+            more ? "pipeline({.turns = true}): warpgroup 1 has more of them than warpgroup 0"
+                 : "pipeline({.turns = true}): warpgroup 1 has fewer of them than warpgroup 0");
   refused(compiled_wrong([](Wrong& all, int w) {
             if (w == 0) all.turn(all.s);
             all.k.in_turn([] {});
             if (w == 1) all.turn(all.s);
           }),
-          "turn 1 in the body of warpgroup 1 is in_turn(), in that of warpgroup 0 ping_pong()");
+          "turn 1 in the body of warpgroup 1 is in_turn(), in that of warpgroup 0 "
+          "pipeline({.turns = true})");
 }
 
 TEST(PingPong, ARingBelongsToOneCall) {

@@ -155,7 +155,7 @@ TEST(TensorBox, MisuseIsExplained) {
             "V: dimensions of a tensor: expected 2 to 5, found 1 [layout-mismatch]\n"
             "copy_box: X has 3 dimensions, found an origin of 2 and a size of 3 [operand-count]\n"
             "wrong tile shape for the box: expected 6x16 elements, s is 8x16:(16,1); take "
-            "s.tile(6, 16, row, col) [layout-mismatch]\n"
+            "s.tile({row, col}, {6, 16}) [layout-mismatch]\n"
             "copy_box: sizes of a box: expected 1 to 65536, found 0 [operand-count]\n"
             "copy does not convert types: W is f32, s is f16 [layout-mismatch]\n"
             "the origin of a box: expected an integer, found a value of type f32; convert() it "

@@ -400,7 +400,7 @@ bool takes_row_indices(KernelState& state, const Tensor& matrix, const Tensor& t
   if (!matrix.layout.is_nested() && cols && cols == wanted) return true;
   state.log.report("layout-mismatch"_rule,
                    fmt::format("copy_rows: expected a matrix of {} columns that are not nested, {} "
-                               "is {}; take {}.window(0, col, rows, {})",
+                               "is {}; take {}.window({{0, col}}, {{rows, {}}})",
                                wanted.value_or(0), matrix.name, matrix.layout.text(), matrix.name,
                                wanted.value_or(0)));
   return false;

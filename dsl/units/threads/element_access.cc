@@ -220,13 +220,13 @@ Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, H
   if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
   return detail::read_element(*state_, tensor_of(from), row, col);
 }
-Scalar Builder::read_if(const Scalar& condition, const Global& from, const Scalar& row,
-                        const Scalar& col, Here at) {
+Scalar Builder::read_if(const Global& from, const Scalar& row, const Scalar& col,
+                        const Scalar& condition, Here at) {
   state_->at(at);
   return detail::read_element_if(*state_, condition, tensor_of(from), row, col);
 }
-Scalar Builder::read_if(const Scalar& condition, const Shared& from, const Scalar& row,
-                        const Scalar& col, Here at) {
+Scalar Builder::read_if(const Shared& from, const Scalar& row, const Scalar& col,
+                        const Scalar& condition, Here at) {
   state_->at(at);
   state_->fill.read_by_threads = true;
   if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
@@ -240,12 +240,12 @@ void Builder::write(const Shared& to, const Scalar& row, const Scalar& col, cons
                     Here at) {
   state_->at(at), detail::write_element(*state_, tensor_of(to), row, col, value);
 }
-void Builder::write_if(const Scalar& condition, const Global& to, const Scalar& row,
-                       const Scalar& col, const Scalar& value, Here at) {
+void Builder::write_if(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
+                       const Scalar& condition, Here at) {
   state_->at(at), detail::write_element_if(*state_, condition, tensor_of(to), row, col, value);
 }
-void Builder::write_if(const Scalar& condition, const Shared& to, const Scalar& row,
-                       const Scalar& col, const Scalar& value, Here at) {
+void Builder::write_if(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
+                       const Scalar& condition, Here at) {
   state_->at(at), detail::write_element_if(*state_, condition, tensor_of(to), row, col, value);
 }
 

@@ -9,8 +9,8 @@ using detail::KernelState;
 using detail::Tensor;
 using detail::tensor_of;
 
-void Builder::copy_rows(const Global& from, const std::function<Scalar(Scalar)>& row_of,
-                        const Shared& to, Here at) {
+void Builder::copy_rows(const Global& from, const Shared& to,
+                        const std::function<Scalar(Scalar)>& row_of, Here at) {
   state_->at(at);
   if (state_->has_body(row_of != nullptr, "copy_rows"))
     copy_tile(*state_, tensor_of(from), tensor_of(to), {.row_of = row_of});

@@ -46,7 +46,7 @@ class RowStorer {
     if (!to_.layout.is_nested() && cols && *cols == tile_.place().cols) return true;
     return refused("layout-mismatch"_rule,
                    fmt::format("store_rows: expected a matrix of {0} columns that are not nested, "
-                               "{1} is {2}; take {1}.window(0, col, rows, {0})",
+                               "{1} is {2}; take {1}.window({{0, col}}, {{rows, {0}}})",
                                tile_.place().cols, to_.name, to_.layout.text()));
   }
 

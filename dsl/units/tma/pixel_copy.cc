@@ -240,9 +240,9 @@ class PixelCopy {
 }  // namespace
 }  // namespace detail
 
-void Builder::copy_pixels(const GlobalTensor& from, const Filter& filter, const Scalar& first,
-                          const std::vector<Scalar>& tap, const Scalar& channel, const Shared& to,
-                          Here at) {
+void Builder::copy_pixels(const GlobalTensor& from, const Shared& to, const Filter& filter,
+                          const Scalar& first, const std::vector<Scalar>& tap,
+                          const Scalar& channel, Here at) {
   state_->at(at);
   const detail::Tensor& matrix = detail::tensor_of(from.rows());
   const detail::Tensor& tile = detail::tensor_of(to);

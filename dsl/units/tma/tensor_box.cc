@@ -154,8 +154,8 @@ GlobalTensor Builder::tensor(std::string name, Type type, std::vector<Scalar> ex
   return {std::move(matrix), std::move(extents)};
 }
 
-void Builder::copy_box(const GlobalTensor& from, const std::vector<Scalar>& origin,
-                       const std::vector<int>& size, const Shared& to, Here at) {
+void Builder::copy_box(const GlobalTensor& from, const Shared& to,
+                       const std::vector<Scalar>& origin, const std::vector<int>& size, Here at) {
   state_->at(at);
   const detail::Tensor& matrix = detail::tensor_of(from.rows());
   const detail::Tensor& tile = detail::tensor_of(to);

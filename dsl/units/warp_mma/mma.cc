@@ -231,4 +231,13 @@ Fragment Builder::mma(const Fragment& a, const Fragment& b, const Zero& c,
   return state_->at(at), multiply_fragments(*state_, a, b, nullptr, c.type, options);
 }
 
+void Builder::add(FragmentVariable& sum, const Fragment& a, const Fragment& b,
+                  const MmaOptions& options, Here at) {
+  sum = mma(a, b, sum, options, at);
+}
+void Builder::multiply(FragmentVariable& sum, const Fragment& a, const Fragment& b,
+                       const MmaOptions& options, Here at) {
+  sum = mma(a, b, zero(detail::HandleParts::kind(sum).type), options, at);
+}
+
 }  // namespace tartan::TARTAN_ABI

@@ -16,6 +16,7 @@
 #include "tartan/dsl/atomic.h"
 #include "tartan/dsl/fragment.h"
 #include "tartan/dsl/kernel.h"
+#include "tartan/dsl/old_forms.h"
 #include "tartan/dsl/pipeline.h"
 #include "tartan/dsl/scalar.h"
 #include "tartan/dsl/schedule.h"
@@ -26,9 +27,12 @@ namespace tartan::TARTAN_ABI {
 
 /// Describes a kernel: declares parameters and shared memory, copies, loads, multiplies and stores.
 /// Each call appends code to the kernel.
-class Builder {
+class Builder : public detail::OldForms<Builder> {
  public:
   using Here = std::source_location;
+  // Old forms of these, until the next version: see tartan/dsl/old_forms.h.
+  using OldForms::copy_box, OldForms::copy_pixels, OldForms::copy_rows, OldForms::pipeline,
+      OldForms::read_if, OldForms::write_if;
 
   explicit Builder(std::shared_ptr<detail::KernelState> state) : state_(std::move(state)) {}
 
@@ -91,14 +95,15 @@ class Builder {
   void copy(const Global& from, const Shared& to, Here at = Here::current());
   void copy(const Shared& from, const Global& to, Here at = Here::current());
   /// Same for a tile that other CTAs of the cluster need, too, or that L2 should keep, or not.
-  ///   k.copy(B.tile(tile.k, tile.n, step, col), sB[stage], {.multicast = Among::cluster});
+  ///   k.copy(B.tile({step, col}, {tile.k, tile.n}), sB[stage], {.multicast = Among::cluster});
   void copy(const Global& from, const Shared& to, const CopyOptions& options,
             Here at = Here::current());
   /// Gathers rows: row i of `to` is row row_of(i) of `from`, whose columns are a constant number,
   /// as many as `to` has. Where row_of(i) is below zero or beyond the matrix or window, the row is
   /// zeros. In a fill callback, too (cp.async).
-  ///   k.copy_rows(A.window(0, t * 32, m, 32), [&](Scalar i) { return k.read(index, 0, i); }, s);
-  void copy_rows(const Global& from, const std::function<Scalar(Scalar)>& row_of, const Shared& to,
+  ///   const auto row_of = [&](Scalar i) { return k.read(index, 0, i); };
+  ///   k.copy_rows(A.window({0, t * 32}, {m, 32}), s, row_of);
+  void copy_rows(const Global& from, const Shared& to, const std::function<Scalar(Scalar)>& row_of,
                  Here at = Here::current());
   /// Scatters rows: row i of `from` becomes row row_of(i) of `to`, if there is such a row.
   void copy_rows(const Shared& from, const Global& to, const std::function<Scalar(Scalar)>& row_of,
@@ -108,9 +113,9 @@ class Builder {
   /// tensor, in any dimension, is zeros: an origin may be negative. In a fill callback TMA loads
   /// the box, as it does tiles of matrices, if its last dimension begins at a multiple of 16 bytes
   /// for certain, see multiple_of(); else it is copy_rows().
-  ///   k.copy_box(x, {n, y - 1, x0 - 1, c * 64}, {1, 4, 16, 64}, s[stage]);        // 64 x 64
-  void copy_box(const GlobalTensor& from, const std::vector<Scalar>& origin,
-                const std::vector<int>& size, const Shared& to, Here at = Here::current());
+  ///   k.copy_box(x, s[stage], {n, y - 1, x0 - 1, c * 64}, {1, 4, 16, 64});        // 64 x 64
+  void copy_box(const GlobalTensor& from, const Shared& to, const std::vector<Scalar>& origin,
+                const std::vector<int>& size, Here at = Here::current());
   /// Copies pixels under one tap of a filter, as an implicit GEMM multiplies them: row i of `to` is
   /// the pixel of position `first` + i, its columns are channels from `channel` on. Positions count
   /// through the last dimension of an image, then the others, then the images; of each it is the
@@ -119,14 +124,14 @@ class Builder {
   /// "im2col mode") where it would load a box; else it is copy_rows().
   ///   auto x = k.tensor("X", f16, {images, height, width, channels});
   ///   const Filter filter{.size = {3, 3}, .padding = {1, 1}};
-  ///   k.copy_pixels(x, filter, row * tile.m, {r, s}, c * tile.k, sX[stage]);
-  void copy_pixels(const GlobalTensor& from, const Filter& filter, const Scalar& first,
-                   const std::vector<Scalar>& tap, const Scalar& channel, const Shared& to,
+  ///   k.copy_pixels(x, sX[stage], filter, row * tile.m, {r, s}, c * tile.k);
+  void copy_pixels(const GlobalTensor& from, const Shared& to, const Filter& filter,
+                   const Scalar& first, const std::vector<Scalar>& tap, const Scalar& channel,
                    Here at = Here::current());
   /// Copies the elements where `where(row, column)` of the tile holds; others are zero in `to` in
   /// shared memory, and stay as they are in global memory. The condition is computed for the first
   /// of `together` neighbours in a row and holds for all of them: accesses are that wide at most.
-  ///   k.copy_if(A.tile(64, 64, i, j), s, [&](Scalar r, Scalar c) { return r >= c; });
+  ///   k.copy_if(A.tile({i, j}, {64, 64}), s, [&](Scalar r, Scalar c) { return r >= c; });
   void copy_if(const Global& from, const Shared& to,
                const std::function<Scalar(Scalar, Scalar)>& where, int together = 1,
                Here at = Here::current());
@@ -144,31 +149,25 @@ class Builder {
   TiledMma tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOptions& options = {},
                      Here at = Here::current());
 
-  /// The mainloop: `use(t, stage)` for t = 0 .. count-1, with up to stages - 1 later
+  /// The mainloop: `use(t, stage)` for t = 0 .. count-1, with up to options.stages - 1 later
   /// `fill(t, stage)` in flight. Copies to shared memory in fill use cp.async or TMA where
   /// possible. Data are visible when use runs; the stage is released when use returns.
   ///
   /// `stage`, 0 .. stages - 1, indexes rings. It is not always t % stages: in a warp-specialized
   /// kernel a ring continues where the pipeline's last run ended. Inside roles() a ring belongs to
   /// one call of pipeline(); another call needs its own ring.
-  ///   k.pipeline(stages, steps, [&](Scalar t, Scalar s) { k.copy(A.tile(m, 32, row, t), sA[s]); },
-  ///              [&](Scalar, Scalar s) { sum = mma(sum, sA[s], sB); });
-  void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
-                const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
-  /// Same with register prefetch across stages: `ahead(stage)` runs as soon as a stage has arrived.
-  /// `use` calls `next()` once it has read all of its stage, which releases the stage and runs
-  /// ahead() of the next one, if there is one.
-  ///   FirstStep first = mma.first_step(sA[0], sB[0]);
-  ///   k.pipeline(stages, steps, fill, [&](Scalar s) { mma.load(first, sA[s], sB[s]); },
-  ///              [&](Scalar, Scalar s, auto next) { sum = mma(sum, sA[s], sB[s], first, next); });
-  void pipeline(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
-                const std::function<void(Scalar)>& ahead,
-                const std::function<void(Scalar, Scalar, const std::function<void()>&)>& use,
-                Here at = Here::current());
-  /// Both with options. Without `ahead`, next() releases the stage only.
+  ///   k.pipeline({.stages = 4}, steps,
+  ///              [&](Scalar t, Scalar s) { k.copy(A.tile({row, t}, {m, 32}), sA[s]); },
+  ///              [&](Scalar, Scalar s) { mma.add(sum, sA[s], sB); });
   void pipeline(const PipelineOptions& options, const Scalar& count,
                 const std::function<void(Scalar, Scalar)>& fill,
                 const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
+  /// Same with register prefetch across stages: `ahead(stage)` runs as soon as a stage has arrived.
+  /// `use` calls `next()` once it has read all of its stage, which releases the stage and runs
+  /// ahead() of the next one, if there is one. Without `ahead`, next() releases the stage only.
+  ///   FirstStep first = mma.first_step(sA[0], sB[0]);
+  ///   k.pipeline({.stages = 4}, steps, fill, [&](Scalar s) { mma.load(first, sA[s], sB[s]); },
+  ///              [&](Scalar, Scalar s, auto next) { mma.add(sum, sA[s], sB[s], first, next); });
   void pipeline(const PipelineOptions& options, const Scalar& count,
                 const std::function<void(Scalar, Scalar)>& fill,
                 const std::function<void(Scalar)>& ahead,
@@ -184,7 +183,7 @@ class Builder {
   /// both are whole warpgroups, on sm_90a, setmaxnreg moves registers to the consumers.
   ///   return kernel("product", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
   ///     ...                                                       // declarations
-  ///     k.roles([&] { k.pipeline(stages, steps, fill, use); k.store(...); });
+  ///     k.roles([&] { k.pipeline({.stages = 4}, steps, fill, use); k.store(...); });
   ///   });
   void roles(const std::function<void()>& body, Here at = Here::current());
 
@@ -198,8 +197,9 @@ class Builder {
   ///   k.roles([&] {
   ///     k.warpgroups([&](int w) {
   ///       auto sum = mma.accumulator();
-  ///       k.ping_pong(stages, steps, fill(w), use(sum));
-  ///       k.store(C.tile(64, 256, 2 * k.block_y() + w, k.block_x()), sum);  // beside the other's
+  ///       k.pipeline({.stages = 4, .turns = true}, steps, fill(w), use(sum));
+  ///       k.store(C.tile({2 * k.block_y() + w, k.block_x()}, {64, 256}), sum);  // beside the
+  ///       other's
   ///     });                                                                // products
   ///   });
   void warpgroups(const std::function<void(int)>& body, Here at = Here::current());
@@ -207,22 +207,6 @@ class Builder {
   /// the order of their numbers and then from the first one again, so that each warpgroup must come
   /// here as often as the next. What one wrote to memory is visible to the next. From sm_80 on.
   void in_turn(const std::function<void()>& body, Here at = Here::current());
-  /// The mainloop of a ping-pong kernel: a pipeline() that the warpgroups run in turn, on one ring.
-  /// A call in the body of warpgroups(), inside roles(), is a turn. Producers fill the ring for the
-  /// turns in their order, so that the next turn's first stages arrive during this one. A turn
-  /// passes on once its last product has been issued: the tensor cores have work while this
-  /// warpgroup waits for its accumulators and stores them.
-  ///
-  /// It pays where storing takes a good part of a tile's time: a large C and a short k. Where k is
-  /// long, let the warpgroups compute one larger tile together, which reads less.
-  ///
-  /// Turns follow one another as those of in_turn(). They may differ in `count`, 0 included. All
-  /// warpgroups, of which there are at least two, have as many calls in their bodies, with as many
-  /// stages, and fill them by the same means (TMA, copies of threads). From sm_80 on: mbarriers
-  /// (PTX ISA 9.0, 9.7.13.15) pass on the turn and the place in the ring, as the example shows.
-  void ping_pong(int stages, const Scalar& count, const std::function<void(Scalar, Scalar)>& fill,
-                 const std::function<void(Scalar, Scalar)>& use, Here at = Here::current());
-
   /// The tile (row, column) of an m x n result that this CTA computes, from blockIdx.x: groups of
   /// `group` tile rows are visited column by column, so that concurrent CTAs share operands in L2.
   /// The CTAs of a cluster compute adjacent tiles, r = cluster / c below each other and c =
@@ -240,10 +224,10 @@ class Builder {
   ///
   ///   const auto [row, col] = k.cluster_tile(m, n, tile);
   ///   const StreamShare own = StreamShare::of(steps, k.cluster_size(), k.cluster_rank());
-  ///   k.pipeline(stages, own.end - own.begin, fill_from(own.begin), use);
-  ///   const Global c = C.tile(tile.m, tile.n, row, col);
+  ///   k.pipeline({.stages = 4}, own.end - own.begin, fill_from(own.begin), use);
+  ///   const Global c = C.tile({row, col}, {tile.m, tile.n});
   ///   const int part = tile.n / k.cluster_size();
-  ///   k.store(c.tile(tile.m, part, 0, k.cluster_rank()), reduce_scatter(sum));
+  ///   k.store(c.tile({0, k.cluster_rank()}, {tile.m, part}), reduce_scatter(sum));
   std::pair<Scalar, Scalar> cluster_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                          int group = 8, Here at = Here::current());
   /// Persistent loop over all tiles, for any gridDim.x: each CTA computes every blocks_x()th tile.
@@ -266,20 +250,32 @@ class Builder {
   void store(const Global& to, const WarpTile& tile, const Finish& finish,
              Here at = Here::current());
   void store(const Shared& to, const WarpTile& tile, Here at = Here::current());
+  /// Stores f(x), or f(x, place), of each element x: store(to, map(tile, f)).
+  ///   k.store(C.tile({row, col}, {tile.m, tile.n}), sum, [](Scalar x) { return x * 0.5; });
+  template <bool shared>
+  void store(const View<shared>& to, const WarpTile& tile, const std::function<Scalar(Scalar)>& f,
+             Here at = Here::current()) {
+    store(to, map(tile, f, at), at);
+  }
+  template <bool shared>
+  void store(const View<shared>& to, const WarpTile& tile,
+             const std::function<Scalar(Scalar, ElementPlace)>& f, Here at = Here::current()) {
+    store(to, map(tile, f, at), at);
+  }
   /// Adds a warp's part of a block's tile to what `to` has, each element atomically (relaxed, for
   /// the GPU): by TMA's reduction where store() stores by TMA, else lane by lane. In global memory
   /// subnormal numbers may count as zeros.
-  ///   k.add(dW.tile(tile.m, tile.n, row, col), sum);              // gradients of micro-batches
+  ///   k.add(dW.tile({row, col}, {tile.m, tile.n}), sum);          // gradients of micro-batches
   void add(const Global& to, const WarpTile& tile, Here at = Here::current());
   /// Scatters rows: row i of the block's tile becomes row row_of(i) of `to`, if there is such a
   /// row. `to` has as many columns as the tile, and any number of rows.
   ///   const auto row_of = [&](Scalar i) { return k.read(to, 0, i); };
-  ///   k.store_rows(C.window(0, col * 64, tokens, 64), y, row_of);
+  ///   k.store_rows(C.window({0, col * 64}, {tokens, 64}), y, row_of);
   void store_rows(const Global& to, const WarpTile& tile,
                   const std::function<Scalar(Scalar)>& row_of, Here at = Here::current());
   /// Stores a value for each row (column) of `of`, a block's tile, to a matrix with as many rows
   /// and one column, or the reverse; leaves out those beyond its edge.
-  ///   k.store(L.tile(tile.m, 1, row, 0), row_sum(p), p);
+  ///   k.store(L.tile({row, 0}, {tile.m, 1}), row_sum(p), p);
   void store(const Global& to, const RowValues& values, const WarpTile& of,
              Here at = Here::current());
   void store(const Shared& to, const RowValues& values, const WarpTile& of,
@@ -295,16 +291,19 @@ class Builder {
   /// opposite major order), wmma.load, or plain loads.
   Fragment load(const FragmentKind& kind, const Shared& from, Here at = Here::current());
   Fragment load(const FragmentKind& kind, const Global& from, Here at = Here::current());
-  /// D = A * B + C.
+  /// sum += A * B, and sum = A * B: accumulators of variable(). Options: other rounding, sparse and
+  /// block-scaled MMAs, ...
+  ///   FragmentVariable sum = k.variable(operand_c(m16n8k16, f32));
+  ///   k.loop(0, steps, 1, [&](Scalar t) { ...; k.add(sum, a, b); });
+  void add(FragmentVariable& sum, const Fragment& a, const Fragment& b,
+           const MmaOptions& options = {}, Here at = Here::current());
+  void multiply(FragmentVariable& sum, const Fragment& a, const Fragment& b,
+                const MmaOptions& options = {}, Here at = Here::current());
+  /// D = A * B + C: the instruction, whose result may have another type than C.
   [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c,
-                             Here at = Here::current());
+                             const MmaOptions& options = {}, Here at = Here::current());
   [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Zero& c,
-                             Here at = Here::current());
-  /// Same with options: other result types, rounding, sparse and block-scaled MMAs.
-  [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Fragment& c,
-                             const MmaOptions& options, Here at = Here::current());
-  [[nodiscard]] Fragment mma(const Fragment& a, const Fragment& b, const Zero& c,
-                             const MmaOptions& options, Here at = Here::current());
+                             const MmaOptions& options = {}, Here at = Here::current());
   /// Stores a fragment to a tile of its shape: stmatrix, wmma.store, vector or plain stores.
   void store(const Global& to, const Fragment& fragment, Here at = Here::current());
   void store(const Shared& to, const Fragment& fragment, Here at = Here::current());
@@ -365,21 +364,21 @@ class Builder {
   Scalar read(const Shared& from, const Scalar& row, const Scalar& col, Here at = Here::current());
   /// The element where `condition` holds; elsewhere 0, and memory is not read. One guarded ld, not
   /// a branch: loads of several elements are issued together.
-  ///   const Scalar old = k.read_if((row < m) & (col < n), C, row, col);
-  Scalar read_if(const Scalar& condition, const Global& from, const Scalar& row, const Scalar& col,
+  ///   const Scalar old = k.read_if(C, row, col, (row < m) & (col < n));
+  Scalar read_if(const Global& from, const Scalar& row, const Scalar& col, const Scalar& condition,
                  Here at = Here::current());
-  Scalar read_if(const Scalar& condition, const Shared& from, const Scalar& row, const Scalar& col,
+  Scalar read_if(const Shared& from, const Scalar& row, const Scalar& col, const Scalar& condition,
                  Here at = Here::current());
   void write(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
              Here at = Here::current());
   void write(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
              Here at = Here::current());
   /// Writes where `condition` holds.
-  ///   k.write_if((row < m) & (col < n), C, row, col, x);
-  void write_if(const Scalar& condition, const Global& to, const Scalar& row, const Scalar& col,
-                const Scalar& value, Here at = Here::current());
-  void write_if(const Scalar& condition, const Shared& to, const Scalar& row, const Scalar& col,
-                const Scalar& value, Here at = Here::current());
+  ///   k.write_if(C, row, col, x, (row < m) & (col < n));
+  void write_if(const Global& to, const Scalar& row, const Scalar& col, const Scalar& value,
+                const Scalar& condition, Here at = Here::current());
+  void write_if(const Shared& to, const Scalar& row, const Scalar& col, const Scalar& value,
+                const Scalar& condition, Here at = Here::current());
   /// Floats: to nearest even (e4m3 and e5m2 saturate). Floats to integers: towards zero; s32, u32,
   /// s64 and u64 saturate, fewer bits do not. Integers to fewer bits: the low ones.
   Scalar convert(const Scalar& value, Type to, Here at = Here::current());

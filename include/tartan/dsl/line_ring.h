@@ -15,9 +15,9 @@
 //
 //   LineRing lines(k, "lines", f16, 64, 64, stages);            // 64 rows of 64 elements
 //   const Shared tile = k.shared("tile", f16, row_major(64, 64));
-//   lines.start(A.tile(64, 64, k.block_y(), 0));
+//   lines.start(A.tile({k.block_y(), 0}, {64, 64}));
 //   lines.begin(0);
-//   k.pipeline(stages, steps, [&](Scalar t, Scalar) { lines.copy(t); },
+//   k.pipeline({.stages = stages}, steps, [&](Scalar t, Scalar) { lines.copy(t); },
 //              [&](Scalar t, Scalar) {
 //                lines.align(t, tile);
 //                k.barrier();

@@ -3,8 +3,8 @@
 // cluster a copy serves, what L2 keeps of it, and how the mainloop is described.
 //
 //   const auto fill = [&](Scalar t, Scalar stage) {
-//     k.copy(A.tile(tile.m, tile.k, row, t), sA[stage], {.evict = Evict::last});
-//     k.copy(B.tile(tile.k, tile.n, t, col), sB[stage], {.multicast = Among::column});
+//     k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage], {.evict = Evict::last});
+//     k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage], {.multicast = Among::column});
 //   };
 //   k.pipeline({.stages = 4, .peel_first = true}, steps, fill, use);
 #pragma once
@@ -40,6 +40,21 @@ struct PipelineOptions {
   /// begins with the first k-tile, such as a sum, needs neither zeros nor a branch in the loop;
   /// the code is twice as long.
   bool peel_first = false;
+  /// Ping-pong: warpgroups run the mainloop in turn, on one ring. A call in the body of
+  /// Builder::warpgroups(), inside roles(), is a turn. Producers fill the ring for the turns in
+  /// their order, so that the next turn's first stages arrive during this one. A turn passes on
+  /// once its last product has been issued: the tensor cores have work while this warpgroup waits
+  /// for its accumulators and stores them. warpgroups() has an example.
+  ///
+  /// It pays where storing takes a good part of a tile's time: a large C and a short k. Where k is
+  /// long, let the warpgroups compute one larger tile together, which reads less.
+  ///
+  /// Turns follow one another as those of in_turn(). They may differ in `count`, 0 included. All
+  /// warpgroups, of which there are at least two, have as many calls in their bodies, with as many
+  /// stages, and fill them by the same means (TMA, copies of threads). Neither an `ahead` callback
+  /// nor peel_first goes with it. From sm_80 on: mbarriers (PTX ISA 9.0, 9.7.13.15) pass on the
+  /// turn and the place in the ring.
+  bool turns = false;
 };
 
 }  // namespace tartan::TARTAN_ABI

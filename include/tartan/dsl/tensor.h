@@ -3,8 +3,8 @@
 // (shared memory of the block). A tile of either is of the same class.
 //
 //   Global a = k.global("A", f16, row_major(m, n));
-//   Global tile = a.tile(64, 32, block_row, t);        // rows 64*block_row .., columns 32*t ..
-//   Shared half = s.tile(16, 16, 2 * warp + i, 0);
+//   Global tile = a.tile({block_row, t}, {64, 32});    // rows 64*block_row .., columns 32*t ..
+//   Shared half = s.tile({2 * warp + i, 0}, {16, 16});
 #pragma once
 
 #include <concepts>
@@ -21,6 +21,15 @@
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::TARTAN_ABI {
+
+/// A place in a matrix: an element, or a tile.
+struct Coord {
+  Scalar row, col;
+};
+/// A size in elements.
+struct Extent {
+  Scalar rows, cols;
+};
 
 /// Where a tile exceeds its matrix: row (or column) i of the tile exists if origin + i < limit, as
 /// unsigned numbers: an origin below zero is above every limit.
@@ -76,22 +85,35 @@ class View {
   const std::optional<Edge>& row_edge() const { return tensor_.row_edge; }
   const std::optional<Edge>& col_edge() const { return tensor_.col_edge; }
 
-  /// The tile `row`, `col` of a division into tiles of `rows` x `cols` elements. Tiles must divide
-  /// shared memory. In global memory the last tiles may exceed the matrix: copies zero-fill and
-  /// stores skip the elements out of bounds; Builder::read() and write() of single elements do not
-  /// check.
+  /// Tile number `index` of a division into tiles of `size` elements: its first element is
+  /// index.row
+  /// * size.rows, index.col * size.cols. Tiles must divide shared memory. In global memory the last
+  /// tiles may exceed the matrix: copies zero-fill and stores skip the elements out of bounds;
+  /// Builder::read() and write() of single elements do not check.
+  ///   k.copy(A.tile({row, t}, {64, 32}), sA[stage]);
+  View tile(const Coord& index, const Extent& size,
+            const std::source_location& at = std::source_location::current()) const {
+    return View(tensor_.tile(size.rows, size.cols, index.row, index.col, at));
+  }
+  /// Old form, until the next version: write tile({row, col}, {rows, cols}).
   View tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
             const std::source_location& at = std::source_location::current()) const {
     return View(tensor_.tile(rows, cols, row, col, at));
   }
-  /// The `rows` x `cols` elements from (row, col) on, all of which may be values of the kernel; the
+  /// The `size` elements from element `origin` on, all of which may be values of the kernel; the
   /// origin may be negative, and the window may reach beyond the matrix. Copies fill with zeros,
   /// and stores leave out, what is outside the matrix or the window. tile() divides a window; tiles
-  /// must divide a size that is a constant. Copies are as wide as divisors of `col` and `cols`
-  /// allow: see multiple_of(). TMA copies tiles of windows whose size is constant.
-  ///   Global x = X.window(k.read(first, 0, group), 0, k.read(count, 0, group), depth);
-  ///   k.copy(x.tile(64, 32, row, t), sX[stage]);           // grouped GEMM, packed sequences
-  ///   k.copy(image.window(y - 1, x - 1, 18, 18), s);       // with a border of zeros
+  /// must divide a size that is a constant. Copies are as wide as divisors of `origin.col` and
+  /// `size.cols` allow: see multiple_of(). TMA copies tiles of windows whose size is constant.
+  ///   Global x = X.window({k.read(first, 0, group), 0}, {k.read(count, 0, group), depth});
+  ///   k.copy(x.tile({row, t}, {64, 32}), sX[stage]);       // grouped GEMM, packed sequences
+  ///   k.copy(image.window({y - 1, x - 1}, {18, 18}), s);   // with a border of zeros
+  View window(const Coord& origin, const Extent& size,
+              const std::source_location& at = std::source_location::current()) const
+      requires(!in_shared_memory) {
+    return View(tensor_.window(origin.row, origin.col, size.rows, size.cols, at));
+  }
+  /// Old form, until the next version: write window({row, col}, {rows, cols}).
   View window(const Scalar& row, const Scalar& col, const Scalar& rows, const Scalar& cols,
               const std::source_location& at = std::source_location::current()) const
       requires(!in_shared_memory) {

@@ -2,11 +2,12 @@
 // tartan/dsl/tile_arithmetic.h - arithmetic on a warp's part of a tile: element by element, with a
 // value for each row or column, and reductions along rows and columns.
 //
-//   WarpTile s = mma(scores, q, sK[stage]) * 0.125;           // accumulators, scaled
+//   mma.multiply(scores, sQ, sK[stage]);
+//   WarpTile s = scores * 0.125;                              // accumulators, scaled
 //   s = map(s, [&](Scalar x, ElementPlace at) { return select(at.col > at.row, low, x); });
 //   RowValues most = row_maximum(s);                          // of whole rows of the block's tile
 //   WarpTile p = map(s - most, tartan::exp2);                 // <cmath> has an exp2, too
-//   o = mma(o, operand_a(convert(p, f16)), sV[stage]);
+//   mma.add(o, operand_a(convert(p, f16)), sV[stage]);
 //
 // `+ - * /` take two tiles of one shape, a tile and RowValues or ColumnValues (each value with all
 // elements of its row or column), or either with a scalar; the scalar may also come first. `+=` and
@@ -22,8 +23,6 @@
 #include "tartan/dsl/warp_tile.h"
 
 namespace tartan::TARTAN_ABI {
-
-using Here = std::source_location;
 
 // ---- Element by element.
 
@@ -101,7 +100,8 @@ ColumnValues cluster_maximum(const ColumnValues& values, Here at = Here::current
 WarpTile reduce_scatter(const WarpTile& tile, Here at = Here::current());
 /// The same, divided among the first `ctas` of them, since tile.n is a multiple of warps_n * ctas
 /// fragments only. The others get a copy of the last block:
-///   k.when(k.cluster_rank() < 2, [&] { k.store(c.tile(m, n / 2, 0, k.cluster_rank()), sum); });
+///   const Global half = c.tile({0, k.cluster_rank()}, {m, n / 2});
+///   k.when(k.cluster_rank() < 2, [&] { k.store(half, sum); });
 WarpTile reduce_scatter(const WarpTile& tile, int ctas, Here at = Here::current());
 /// As many of a cluster's `ctas` CTAs as can get equal parts of a tile that is `across` fragments
 /// wide in each warp (WarpTile::across()): 6 of 8 CTAs for 12 fragments, 1 for 0.
@@ -120,8 +120,8 @@ WarpTile operand_a(const WarpTile& tile, MmaShape shape = m16n8k16, Here at = He
 WarpTile operand_b(const WarpTile& tile, MmaShape shape = m16n8k16, Here at = Here::current());
 /// Same for the transposed accumulators, with their columns along k: the registers stay the same.
 /// For m16n8k16 two adjacent fragments become two.
-///   p = mma_qk(...);                                   // 16 rows x 32 columns
-///   o = mma_pt(o, sV[stage], operand_b_transposed(convert(p, f16)));     // V^T * P^T
+///   WarpTile p = ...;                                  // 16 rows x 32 columns
+///   mma_pt.add(o, sV[stage], operand_b_transposed(convert(p, f16)));     // V^T * P^T
 WarpTile operand_b_transposed(const WarpTile& tile, MmaShape shape = m16n8k16,
                               Here at = Here::current());
 

@@ -41,7 +41,7 @@ namespace tartan::TARTAN_ABI {
 /// products > 1: the CTA computes as many tiles, of operands of their own, each by a group of
 /// warps. TiledMma::product() is this warp's; sizes and places are those of one tile.
 ///   const Tile tile{.m = 16, .n = 32, .k = 16, .warps_m = 1, .warps_n = 1, .products = 4};
-///   for (int i = 0; i < 4; ++i) k.copy(A.tile(16, 16, 4 * k.block_x() + i, 0), sA[i]);
+///   for (int i = 0; i < 4; ++i) k.copy(A.tile({4 * k.block_x() + i, 0}, {16, 16}), sA[i]);
 ///   k.barrier();
 ///   mma.add(sum, sA[mma.product()], sB[mma.product()]);           // each warp its own
 struct Tile {
@@ -142,7 +142,7 @@ class TiledMma {
   /// The sum of the partial sums of Tile::warps_k, through shared memory: warps_k 0 first, whatever
   /// the timing. Afterwards each warp has tile.n / (warps_n * warps_k) columns, of the CTA tile as
   /// before. All threads of the block (with roles(): all consumers) must call it.
-  ///   k.store(C.tile(tile.m, tile.n, row, col), mma.sum(partial));
+  ///   k.store(C.tile({row, col}, {tile.m, tile.n}), mma.sum(partial));
   WarpTile sum(const WarpTile& partial, Here at = Here::current()) const;
 
   /// Layouts for a stage of A (m x k) and B (k x n) in shared memory. `major` is

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <vector>
 
@@ -63,16 +64,23 @@ class [[nodiscard]] WarpTile {
 };
 
 /// A WarpTile that changes in a run-time loop; starts as zeros. See TiledMma::accumulator(). Like a
-/// ScalarVariable, it cannot be copied: `WarpTile old = sum` is its value now.
+/// ScalarVariable, it cannot be copied: load() is its value now.
 class Accumulator {
  public:
   Accumulator(std::vector<FragmentVariable> fragments, int across, WarpPlace place)
       : fragments_(std::move(fragments)), across_(across), place_(std::move(place)) {}
-  Accumulator(const Accumulator&) = delete;  // WarpTile old = sum: its value; auto& same = sum
+  Accumulator(const Accumulator&) = delete;  // sum.load(): its value; auto& same = sum
   Accumulator(Accumulator&&) noexcept = default;
   Accumulator& operator=(const WarpTile& tile);
   /// Its value, as of every other tile.
   Accumulator& operator=(const Accumulator& other) { return *this = static_cast<WarpTile>(other); }
+  /// Its value now, in registers: what a later product or assignment changes is not in it. Waits
+  /// for a product by wgmma that is still computing it.
+  ///   const WarpTile before = sum.load();
+  ///   mma.add(sum, sA[stage], sB[stage]);
+  ///   const WarpTile difference = sum.load() - before;
+  WarpTile load(Here at = Here::current()) const;
+  /// Its value where a tile is expected: `row_sum(sum)`. The first use waits for the product.
   operator WarpTile() const;
 
   int across() const { return across_; }
