@@ -185,9 +185,9 @@ class Forward {
   // The tile of queries, or of O; rows beyond the matrix, or the sequence, are zeros.
   Global query_tile(const Global& all) {
     if (from_end_)
-      return all.window(first_row(), 0, end_row() - first_row(), d_).tile(m_, d_, 0, 0);
-    if (!with_.packed) return all.tile(m_, d_, block_, 0);
-    return all.window(first_query_, head_ * d_, queries_, d_).tile(m_, d_, block_, 0);
+      return all.window(first_row(), 0, end_row() - first_row(), d_).tile({0, 0}, {m_, d_});
+    if (!with_.packed) return all.tile({block_, 0}, {m_, d_});
+    return all.window(first_query_, head_ * d_, queries_, d_).tile({block_, 0}, {m_, d_});
   }
   // Same, for copies. TMA copies windows of a constant size alone: with rows of the sequences that
   // follow.
@@ -199,10 +199,10 @@ class Forward {
   // The keys or values of step t; nothing where `hidden`.
   Global key_window(const Global& all, const Scalar& t, const Scalar& hidden) {
     const Scalar number = select(hidden, ceil_div(keys_, n_), t);
-    if (!with_.packed) return all.tile(n_, d_, number, 0);
+    if (!with_.packed) return all.tile({number, 0}, {n_, d_});
     const Scalar col = head_ / share() * d_;
     if (windows_) return all.window(select(hidden, all_keys_, first_key_ + t * n_), col, n_, d_);
-    return all.window(first_key_, col, keys_, d_).tile(n_, d_, number, 0);
+    return all.window({first_key_, col}, {keys_, d_}).tile({number, 0}, {n_, d_});
   }
 
   // Zeros for rows from `first` on, which are another sequence's: NaN times a weight of zero would
@@ -262,7 +262,7 @@ class Forward {
               qk_.row_variable(zero),
               k_.variable(k_.constant(u32, 0))};
     k_.pipeline(
-        with_.stages, select(steps_ > begin, steps_ - begin + 1, 0),
+        {.stages = with_.stages}, select(steps_ > begin, steps_ - begin + 1, 0),
         [&](Scalar t, Scalar stage) {
           const Scalar at = step_of(t);
           k_.copy(key_window(K_, at, at == steps_).transposed(), sK_[stage]);
@@ -282,12 +282,12 @@ class Forward {
       // the tile before this one, whose keys were all released before this tile's last ones came.
       *queries_at_ = select(steps_ > begin, Scalar(1) - *queries_at_, *queries_at_);
       k_.pipeline(
-          2, select(steps_ > begin, 1, 0),
+          {.stages = 2}, select(steps_ > begin, 1, 0),
           [&](Scalar, Scalar stage) { k_.copy(query_window(), sQ_[stage]); },
           [](Scalar, Scalar) {});
     } else if (apart_) {
       k_.pipeline(
-          1, select(steps_ > begin, 1, 0),
+          {.stages = 1}, select(steps_ > begin, 1, 0),
           [&](Scalar, Scalar stage) { k_.copy(query_window(), sQ_[stage]); },
           [](Scalar, Scalar) {});
     } else {
@@ -304,8 +304,8 @@ class Forward {
   void step(Rows& rows, const std::optional<WarpTile>& q, const Scalar& t, const Scalar& stage) {
     auto s = qk_.accumulator();
     if (in_turns_) await_turn();
-    s = q ? qk_(s, *q, sK_[stage]) : qk_(s, shared_queries(), sK_[stage]);
-    rows.o = pv_(rows.o, rows.weights, sV_[stage]);
+    qk_.add(s, q ? MmaOperand(*q) : MmaOperand(shared_queries()), sK_[stage]);
+    pv_.add(rows.o, rows.weights, sV_[stage]);
     if (in_turns_) pass_turn(select(group() == groups() - 1, 0, group() + 1));
     if (capped_) s = map(s, [&](Scalar x) { return (*capped_)(x); });
     mask(s, t);
@@ -421,7 +421,7 @@ class Forward {
   void finish(Rows& rows, const Scalar& stage) {
     if (windows_)
       k_.when(steps_ * n_ > keys_, [&] { clear(sV_[stage], keys_ - (steps_ - 1) * n_, n_); });
-    rows.o = pv_(rows.o, rows.weights, sV_[stage]);
+    pv_.add(rows.o, rows.weights, sV_[stage]);
   }
 
   void store(Rows& rows) {

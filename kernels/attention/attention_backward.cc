@@ -177,20 +177,20 @@ class Backward {
 
   void fill(Place& at, const Scalar& stage) {
     const Scalar head = at.head, step = at.step;
-    k_.copy(Q_.matrix(head).transposed().tile(d_, m_, 0, step), sQ_[stage]);
+    k_.copy(Q_.matrix(head).transposed().tile({0, step}, {d_, m_}), sQ_[stage]);
     k_.copy(stats_.matrix(head * row_blocks_ + step), sStats_[stage]);
-    k_.copy(dO_.matrix(head).transposed().tile(d_, m_, 0, step), sdO_[stage]);
+    k_.copy(dO_.matrix(head).transposed().tile({0, step}, {d_, m_}), sdO_[stage]);
     advance(at);
   }
 
   void load_keys() {
     const auto copy = [&](const Scalar& stage) {
-      k_.copy(K_.tile(n_, d_, block_, 0), sK_[stage]);
-      k_.copy(V_.tile(n_, d_, block_, 0), sV_[stage]);
+      k_.copy(K_.tile({block_, 0}, {n_, d_}), sK_[stage]);
+      k_.copy(V_.tile({block_, 0}, {n_, d_}), sV_[stage]);
     };
     if (with_.producers > 0)
       return k_.pipeline(
-          1, 1, [&](Scalar, Scalar stage) { copy(stage); }, [](Scalar, Scalar) {});
+          {.stages = 1}, 1, [&](Scalar, Scalar stage) { copy(stage); }, [](Scalar, Scalar) {});
     copy(0);
     k_.barrier();
   }
@@ -201,7 +201,7 @@ class Backward {
     Place filled = begin(), used = begin();
     auto passed = k_.variable(k_.constant(s32, -1));
     k_.pipeline(
-        with_.stages, maximum(row_blocks_ - first_, 0) * share_,
+        {.stages = with_.stages}, maximum(row_blocks_ - first_, 0) * share_,
         [&](Scalar, Scalar stage) { fill(filled, stage); },
         [&](Scalar, Scalar stage) {
           step(used, stage, dK, dV, passed);
@@ -213,8 +213,8 @@ class Backward {
     }
     const Scalar scale = scale_;
     const WarpTile scaled = map(dK, [&](Scalar x) { return x * scale; });
-    k_.store(dK_.tile(n_, d_, block_, 0), convert(scaled, with_.type));
-    k_.store(dV_.tile(n_, d_, block_, 0), convert(dV, with_.type));
+    k_.store(dK_.tile({block_, 0}, {n_, d_}), convert(scaled, with_.type));
+    k_.store(dV_.tile({block_, 0}, {n_, d_}), convert(dV, with_.type));
   }
 
   // Scores and their gradients have keys as rows, so that they go from accumulators to operand A of
@@ -225,10 +225,9 @@ class Backward {
     const Scalar step = at.step, slot = slope_stages() > 1 ? stage : Scalar(0);
     const Scalar matrix = Scalar(at.head) * row_blocks_ + step;  // of the sums
     const MmaShape shape = keys_mma_.kind().shape;
-    auto s = scores_.accumulator();
-    WarpTile dP = scores_.accumulator();
-    s = scores_(s, sK_[0], sQ_[stage]);
-    dP = scores_(dP, sV_[0], sdO_[stage]);
+    auto s = scores_.accumulator(), dP = scores_.accumulator();
+    scores_.add(s, sK_[0], sQ_[stage]);
+    scores_.add(dP, sV_[0], sdO_[stage]);
     mask(s, step);
     const Scalar log2_scale = scale_ * k_.constant(f32, std::numbers::log2e);
     const WarpTile p = with_stats(s, sStats_[stage], 0, [&](std::size_t, Scalar x, Scalar less) {
@@ -245,17 +244,17 @@ class Backward {
     // Without producers, one stage ends with a barrier.
     if (slope_stages() == 1 && with_.producers > 0) meet();
     k_.store(is_turned(with_) ? sdS_[slot] : sdS_[slot].transposed(), dS);
-    dV = keys_mma_(dV, operand, sdO_[stage].transposed());
+    keys_mma_.add(dV, operand, sdO_[stage].transposed());
     if (with_.deterministic) await_turn(matrix);
     meet();
     if (with_.deterministic) {
       pass_turn(passed);
       passed = matrix;
     }
-    WarpTile dQ = rows_.accumulator();
-    dQ = is_turned(with_) ? rows_(dQ, sK_[0].transposed(), sdS_[slot])
-                          : rows_(dQ, sdS_[slot], sK_[0]);
-    dK = keys_mma_(dK, operand_a(dS, shape), sQ_[stage].transposed());
+    auto dQ = rows_.accumulator();
+    if (is_turned(with_)) rows_.add(dQ, sK_[0].transposed(), sdS_[slot]);
+    else rows_.add(dQ, sdS_[slot], sK_[0]);
+    keys_mma_.add(dK, operand_a(dS, shape), sQ_[stage].transposed());
     add(dQ, matrix);
   }
 
@@ -425,7 +424,7 @@ void describe_queries(Builder& k, const AttentionBackward& with) {
   const WarpTile out = convert(WarpTile(std::move(all), like.across(), like.place()), with.type);
   k.store(is_turned(with) ? sQ.transposed() : sQ, out);
   k.barrier();
-  k.copy(sQ, dQ.tile(m, d, block, 0));
+  k.copy(sQ, dQ.tile({block, 0}, {m, d}));
 }
 
 // Options that is_possible() refuses must not stop the description before it says so.

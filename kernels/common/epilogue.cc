@@ -145,7 +145,7 @@ std::pair<Scalar, Scalar> Finisher::converted(const Scalar& x, const Scalar& y) 
 
 void Finisher::store(const Scalar& sum, const Scalar& row, const Scalar& col) {
   // Tiles of one element: their addresses are computed in 64 bits.
-  const auto one = [&](const Global& of) { return of.tile(1, 1, row, col); };
+  const auto one = [&](const Global& of) { return of.tile({row, col}, {1, 1}); };
   const auto value = [&](const Global& of) { return k_.convert(k_.read(one(of), 0, 0), in_); };
   if (c_ == s32) return k_.write(one(out_), 0, 0, sum);
   Others with;
@@ -159,8 +159,8 @@ void Finisher::store(const WarpTile& sums, const Tile& tile, const Scalar& row, 
                      const Part& of_tile) {
   const int width = tile.n / of_tile.count;
   const auto part_of = [&](const Global& matrix) {
-    const Global whole = matrix.tile(tile.m, tile.n, row, col);
-    return of_tile.count == 1 ? whole : whole.tile(tile.m, width, 0, of_tile.number);
+    const Global whole = matrix.tile({row, col}, {tile.m, tile.n});
+    return of_tile.count == 1 ? whole : whole.tile({0, of_tile.number}, {tile.m, width});
   };
   const Global part = part_of(out_);
   if (sums.fragments().empty()) return;

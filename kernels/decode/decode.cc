@@ -88,9 +88,9 @@ class Decoding {
   void fill(PageWalk& pages, const Scalar& t, const Scalar& stage) {
     const int d = with_.head_dim, rows = pages_.keys();
     pages.copy_step(t, [&](int i, const Scalar& matrix, const Scalar& tile) {
-      k_.copy(K_.matrix(matrix).transposed().tile(d, rows, 0, tile),
-              sK_[stage].tile(d, rows, 0, i));
-      k_.copy(V_.matrix(matrix).tile(rows, d, tile, 0), sV_[stage].tile(rows, d, i, 0));
+      k_.copy(K_.matrix(matrix).transposed().tile({0, tile}, {d, rows}),
+              sK_[stage].tile({0, i}, {d, rows}));
+      k_.copy(V_.matrix(matrix).tile({tile, 0}, {rows, d}), sV_[stage].tile({i, 0}, {rows, d}));
     });
   }
 
@@ -98,8 +98,7 @@ class Decoding {
     const int d = with_.head_dim, n = with_.keys_per_step, keys = shape_.keys;
     PageWalk pages(pages_, part, [&](const Scalar& page) { return page * kv_heads_ + part.head; });
     k_.barrier();
-    k_.copy_rows(
-        Q_, [&](Scalar i) { return row_of(i, part.sequence, part.head); }, sQ_[0]);
+    k_.copy_rows(Q_, sQ_[0], [&](Scalar i) { return row_of(i, part.sequence, part.head); });
     k_.barrier();
     const bool keeps_q = d <= 128;  // in registers, beside the accumulators
     const WarpTile q = keeps_q ? mma_qk_.load_a(sQ_[0]) : WarpTile();
@@ -110,11 +109,11 @@ class Decoding {
     const Scalar sure = part.length - (with_.queries - 1);
     const auto use = [&](const Scalar& t, const Scalar& stage) {
       const bool whole = shape_.groups == 1;
-      const Shared sK = whole ? sK_[stage] : sK_[stage].tile(d, keys, 0, group),
-                   sV = whole ? sV_[stage] : sV_[stage].tile(keys, d, group, 0);
+      const Shared sK = whole ? sK_[stage] : sK_[stage].tile({0, group}, {d, keys}),
+                   sV = whole ? sV_[stage] : sV_[stage].tile({group, 0}, {keys, d});
       const Scalar first = (part.first + k_.convert(t, s32)) * n;
       auto s = mma_qk_.accumulator();
-      s = keeps_q ? mma_qk_(s, q, sK) : mma_qk_(s, sQ_[0], sK);
+      mma_qk_.add(s, keeps_q ? MmaOperand(q) : MmaOperand(sQ_[0]), sK);
       k_.when(first + n > sure, [&] {
         const Scalar own = first + k_.convert(group, s32) * keys;
         s = map(s, [&](Scalar x, ElementPlace at) {
@@ -137,7 +136,8 @@ class Decoding {
       top = now;
     };
     k_.pipeline(
-        with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(pages, t, stage); }, use);
+        {.stages = with_.stages}, part.steps,
+        [&](Scalar t, Scalar stage) { fill(pages, t, stage); }, use);
     keys_.consumers([&] {
       if (shape_.groups > 1) join(part, top, sum, o);
       else write(part, top, sum, o);

@@ -125,8 +125,9 @@ class MlaDecoding {
     const int rows = pages_.keys();
     pages.copy_step(t, [&](int i, const Scalar& matrix, const Scalar& tile) {
       const Global page = KV_.matrix(matrix).transposed();
-      k_.copy(page.tile(latent, rows, 0, tile), sKV_[stage].tile(latent, rows, 0, i));
-      k_.copy(page.tile(rope, rows, latent / rope, tile), sK_rope_[stage].tile(rope, rows, 0, i));
+      k_.copy(page.tile({0, tile}, {latent, rows}), sKV_[stage].tile({0, i}, {latent, rows}));
+      k_.copy(page.tile(rope, rows, latent / rope, tile),
+              sK_rope_[stage].tile({0, i}, {rope, rows}));
     });
   }
 
@@ -139,14 +140,14 @@ class MlaDecoding {
     auto o = mma_values_.accumulator();
     const Scalar group = mma_values_.product(), scores = group == 0;
     const auto use = [&](const Scalar& t, const Scalar& stage) {
-      const Shared values = sKV_[stage].transposed().tile(keys_, half, 0, group);
+      const Shared values = sKV_[stage].transposed().tile({0, group}, {keys_, half});
       k_.when(
           scores,
           [&] {
             auto shrink = mma_latent_.row_variable(one_);
             const WarpTile p = score(part, t, stage, top, shrink, o),
                            weights = convert(p, with_.type);
-            o = mma_values_(o, operand_a(weights, mma_values_.kind().shape), values);
+            mma_values_.add(o, operand_a(weights, mma_values_.kind().shape), values);
             // Beside the product. A barrier of the builder would wait for it.
             meet("sync", free);
             k_.store(sWeights_[0], weights);
@@ -161,11 +162,12 @@ class MlaDecoding {
             const RowValues shrink = read_rows(sShrink_, 0, o);
             k_.when(any_lane((shrink[0] != 1) | (shrink[1] != 1)),
                     [&] { o = map_rows(o, shrink, times); });
-            o = mma_values_(o, sWeights_[0], values);
+            mma_values_.add(o, sWeights_[0], values);
           });
     };
     k_.pipeline(
-        with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(pages, t, stage); }, use);
+        {.stages = with_.stages}, part.steps,
+        [&](Scalar t, Scalar stage) { fill(pages, t, stage); }, use);
     split_.consumers([&] {
       k_.when(scores, [&] {
         write_rows(sTop_, 0, o, top);
@@ -186,8 +188,8 @@ class MlaDecoding {
                  RowVariable& shrink, Accumulator& o) {
     const Scalar first = (part.first + k_.convert(t, s32)) * keys_;
     auto s = mma_latent_.accumulator();
-    s = mma_latent_(s, sQ_[0], sKV_[stage]);
-    s = mma_rope_(s, sQ_rope_[0], sK_rope_[stage]);
+    mma_latent_.add(s, sQ_[0], sKV_[stage]);
+    mma_rope_.add(s, sQ_rope_[0], sK_rope_[stage]);
     // Keys that the first query token sees.
     const Scalar sure = part.length - (with_.queries - 1);
     k_.when(first + keys_ > sure, [&] {
@@ -285,9 +287,9 @@ class MlaDecoding {
         part.whole(),
         [&] {
           const WarpTile out = map_rows(o, read_rows(sSum_, 0, o), SplitKeys::share);
-          k_.store(sQ_[0].tile(tile_rows, half, 0, group), convert(out, with_.type));
+          k_.store(sQ_[0].tile({0, group}, {tile_rows, half}), convert(out, with_.type));
           k_.barrier();
-          k_.copy(sQ_[0], O_.matrix(part.sequence).tile(tile_rows, latent, split_.tile, 0));
+          k_.copy(sQ_[0], O_.matrix(part.sequence).tile({split_.tile, 0}, {tile_rows, latent}));
         },
         [&] {
           const Global sums = split_.sums_of(part);

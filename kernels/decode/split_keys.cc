@@ -50,7 +50,7 @@ void SplitKeys::find_share() {
     std::vector<Scalar> out;
     for (int i = 0; i < of_lane; ++i) {
       const Scalar sequence = first + lane * of_lane + i, there = sequence < batch;
-      out.push_back(select(there, units_of(k.read_if(there, lengths, 0, sequence)), 0));
+      out.push_back(select(there, units_of(k.read_if(lengths, 0, sequence, there)), 0));
     }
     return out;
   };
@@ -112,7 +112,7 @@ void SplitKeys::each_part(const std::function<void(const Part&)>& body) const {
   auto at = k.variable(share_.begin), sequence = k.variable(first_sequence_);
   // No unit at all: nothing is read.
   const Scalar any = share_.begin < share_.end;
-  const Scalar of_first = units_of(k.read_if(any, lengths, 0, first_sequence_));
+  const Scalar of_first = units_of(k.read_if(lengths, 0, first_sequence_, any));
   const Scalar within = share_.begin - first_before_ * heads;
   auto head = k.variable(first_head_ + within / of_first), step = k.variable(within % of_first);
   k.loop_while([&] { return Scalar(at) < share_.end; },

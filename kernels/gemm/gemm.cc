@@ -122,13 +122,13 @@ static Kernel described_gemm(const Gemm& options) {
     const Among share_rows = options.cluster_columns > 1 ? Among::row : Among::none,
                 share_cols = options.cluster > 1 ? Among::column : Among::none;
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
-                     const Global rows = left.tile(tile.m, tile.k, row, step),
-                                  cols = right.tile(tile.k, tile.n, step, col);
+                     const Global rows = left.tile({row, step}, {tile.m, tile.k}),
+                                  cols = right.tile({step, col}, {tile.k, tile.n});
                      k.copy(rows, sA[stage], {.multicast = share_rows});
                      k.copy(cols, sB[stage], {.multicast = share_cols});
                    },
-                   [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next& next) {
-                     return mma(sum, sA[stage], sB[stage], first, next);
+                   [&](Accumulator& sum, Scalar stage, const detail::Operands::Next& next) {
+                     mma.add(sum, sA[stage], sB[stage], first, next);
                    },
                    first.empty() ? std::function<void(Scalar)>{}
                                  : [&](Scalar stage) { mma.load(first, sA[stage], sB[stage]); }});

@@ -167,8 +167,8 @@ void Direct::multiply_rest() {
                own = (at < k_.convert(depth_, u32)) & (warp_k_ == 0);
   const Type type = is_integer(options_) ? s32 : f32;
   std::vector<Scalar> a, b;
-  for (const Global& each : b_columns_) b.push_back(k_.read_if(own, each, 0, at));
-  for (const Global& each : a_rows_) a.push_back(k_.read_if(own, each, 0, at));
+  for (const Global& each : b_columns_) b.push_back(k_.read_if(each, 0, at, own));
+  for (const Global& each : a_rows_) a.push_back(k_.read_if(each, 0, at, own));
   for (Scalar& each : a) each = k_.convert(each, type);
   for (Scalar& each : b) each = k_.convert(each, type);
   for (int r = 0; r < rows(); ++r)

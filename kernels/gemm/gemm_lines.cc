@@ -34,8 +34,8 @@ Operands aligned_operands(Builder& k, const Gemm& options, const TiledMma& mma, 
   const auto lines_a = ring("pA", in_a, tile.m), lines_b = ring("pB", in_b, tile.n);
   Operands out;
   out.start = [=](const Scalar& row, const Scalar& col) {
-    lines_a->start(left.tile(tile.m, tile.k, row, 0));
-    lines_b->start(right.tile(tile.k, tile.n, 0, col).transposed());
+    lines_a->start(left.tile({row, 0}, {tile.m, tile.k}));
+    lines_b->start(right.tile({0, col}, {tile.k, tile.n}).transposed());
   };
   out.begin = [=](const Scalar& step) { lines_a->begin(step), lines_b->begin(step); };
   out.fill = [=](const Scalar&, const Scalar&, const Scalar& step, const Scalar&) {
@@ -45,8 +45,8 @@ Operands aligned_operands(Builder& k, const Gemm& options, const TiledMma& mma, 
     lines_a->align(step, in_a), lines_b->align(step, in_b.transposed());
     k.barrier();
   };
-  out.multiply = [=, &mma](const WarpTile& sum, const Scalar&, const Operands::Next&) {
-    return mma(sum, in_a, in_b);
+  out.add = [=, &mma](Accumulator& sum, const Scalar&, const Operands::Next&) {
+    mma.add(sum, in_a, in_b);
   };
   return out;
 }

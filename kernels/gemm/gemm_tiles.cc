@@ -176,9 +176,9 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
     add_step(operands, sum, part, t, stage, next);
   };
   if (tile_.products > 1)
-    k_.ping_pong(options_.stages, count, fill,
-                 [&](Scalar t, Scalar stage) { use(t, stage, [] {}); });
-  else k_.pipeline(options_.stages, count, fill, operands.ahead, use);
+    k_.pipeline({.stages = options_.stages, .turns = true}, count, fill,
+                [&](Scalar t, Scalar stage) { use(t, stage, [] {}); });
+  else k_.pipeline({.stages = options_.stages}, count, fill, operands.ahead, use);
   if (part) sum = sum + *part;
   return mma_.sum(sum);
 }
@@ -189,11 +189,13 @@ void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
                          std::optional<Accumulator>& part, const Scalar& t, const Scalar& stage,
                          const Operands::Next& next) {
   if (options_.promote == 0) {
-    sum = operands.multiply(sum, stage, next);
+    operands.add(sum, stage, next);
   } else if (!part) {
-    sum = sum + operands.multiply(mma_.accumulator(), stage, next);
+    auto product = mma_.accumulator();
+    operands.add(product, stage, next);
+    sum += product;
   } else {
-    *part = operands.multiply(*part, stage, next);
+    operands.add(*part, stage, next);
     k_.when(t % options_.promote == options_.promote - 1, [&] {
       sum = sum + *part;
       *part = mma_.accumulator();
@@ -205,8 +207,9 @@ void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {
   const Scalar count = steps_.constant() ? work.count : minimum(work.count, steps_);
   const WarpTile sum = multiply(operands, work.row, work.col, work.first, count);
   // The epilogue comes last: it needs registers, and may reuse those of stored accumulators.
-  k_.when(work.count < units_each(steps_),
-          [&] { k_.store(parts_.tile(tile_.m, tile_.n, work.slot, 0), sum); });
+  k_.when(work.count < units_each(steps_), [&] {
+    k_.store(parts_.tile({work.slot, 0}, {tile_.m, tile_.n}), sum);
+  });
   k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
 }
 

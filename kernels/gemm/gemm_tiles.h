@@ -78,7 +78,7 @@ Layout workspace(const Gemm& options, const Scalar& m, const Scalar& n);
 struct Operands {
   using Next = std::function<void()>;
   std::function<void(Scalar row, Scalar col, Scalar step, Scalar stage)> fill;
-  std::function<WarpTile(const WarpTile& sum, Scalar stage, const Next& next)> multiply;
+  std::function<void(Accumulator& sum, Scalar stage, const Next& next)> add;
   std::function<void(Scalar stage)> ahead = {};
   std::function<void(Scalar row, Scalar col)> start = {};
   std::function<void(Scalar step)> begin = {}, prepare = {};

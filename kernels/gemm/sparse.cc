@@ -187,14 +187,14 @@ static Kernel described_sparse_gemm(const Gemm& options) {
     auto sM = k.shared("sM", u32, RingLayout{words, options.stages});
     auto sB = k.shared("sB", options.b, mma.shared_b(options.stages, options.b_major));
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
-                     k.copy(A.tile(tile.m, tile.k / 2, row, step), sA[stage]);
-                     k.copy(M.tile(words.rows, words.cols, row, step), sM[stage]);
-                     const Global part = B.tile(tile.k, tile.n, step, col);
+                     k.copy(A.tile({row, step}, {tile.m, tile.k / 2}), sA[stage]);
+                     k.copy(M.tile({row, step}, {words.rows, words.cols}), sM[stage]);
+                     const Global part = B.tile({step, col}, {tile.k, tile.n});
                      k.copy(part, sB[stage],
                             {.multicast = options.cluster > 1 ? Among::cluster : Among::none});
                    },
-                   [&](const WarpTile& sum, Scalar stage, const detail::Operands::Next&) {
-                     return mma(sum, sA[stage], sM[stage], sB[stage]);
+                   [&](Accumulator& sum, Scalar stage, const detail::Operands::Next&) {
+                     mma.add(sum, {sA[stage], {.metadata = sM[stage]}}, sB[stage]);
                    }});
   });
 }

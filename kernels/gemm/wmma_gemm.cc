@@ -72,10 +72,10 @@ Kernel wmma_gemm(const WmmaGemm& options) {
       }
     };
     k.pipeline(
-        1, ceil_div(depth, tile.k),
+        {.stages = 1}, ceil_div(depth, tile.k),
         [&, row = row, col = col](Scalar t, Scalar) {
-          k.copy(A.tile(tile.m, tile.k, row, t), sA);
-          k.copy(B.tile(tile.k, tile.n, t, col), sB);
+          k.copy(A.tile({row, t}, {tile.m, tile.k}), sA);
+          k.copy(B.tile({t, col}, {tile.k, tile.n}), sB);
         },
         multiply);
     for (int i = 0; i < each; ++i)
@@ -83,7 +83,7 @@ Kernel wmma_gemm(const WmmaGemm& options) {
         k.store(sC.tile(shape.m, shape.n, warp_m + i, warp_n + j),
                 static_cast<Fragment>(sums[static_cast<std::size_t>(i * each + j)]));
     k.barrier();
-    k.copy(sC, C.tile(tile.m, tile.n, row, col));
+    k.copy(sC, C.tile({row, col}, {tile.m, tile.n}));
   });
 }
 

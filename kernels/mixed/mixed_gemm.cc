@@ -229,10 +229,10 @@ class MixedProduct {
       return k_.copy_box(box_, {part.row * with_.tile_m, step * chunks_, 0},
                          {box_rows_, pitch(), chunk}, sX_[stage]);
     // A stage's tile, not a chunk's, is what may reach beyond k.
-    const Global rows = X_.tile(with_.tile_k, with_.tile_m, step, part.row);
+    const Global rows = X_.tile({step, part.row}, {with_.tile_k, with_.tile_m});
     const Among share = with_.cluster > 1 && !with_.split ? Among::cluster : Among::none;
     for (int c = 0; c < chunks_; ++c) {
-      const Global x = rows.tile(chunk, with_.tile_m, c, 0);
+      const Global x = rows.tile({c, 0}, {chunk, with_.tile_m});
       k_.copy(x, sX_[stage * chunks_ + c], {.multicast = share});
     }
   }
@@ -290,7 +290,7 @@ class MixedProduct {
   void multiply(const Part& part, Accumulator& sum) {
     const Places from = places(sum);
     k_.pipeline(
-        with_.stages, part.steps, [&](Scalar t, Scalar stage) { fill(part, t, stage); },
+        {.stages = with_.stages}, part.steps, [&](Scalar t, Scalar stage) { fill(part, t, stage); },
         [&](Scalar, Scalar stage) {
           for (int c = 0; c < chunks_ / with_.warps_k; ++c) add(from, stage, c, sum);
         });

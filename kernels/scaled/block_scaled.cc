@@ -61,15 +61,16 @@ static Kernel described_block_scaled(const BlockScaled& options) {
 
     auto [row, col] = k.block_tile(m, n, tile);
     k.pipeline(
-        options.stages, ceil_div(depth, tile.k),
+        {.stages = options.stages}, ceil_div(depth, tile.k),
         [&, row = row, col = col](Scalar t, Scalar stage) {
-          k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-          k.copy(scalesA.tile(tile.m, tile.k / block, row, t), sSA[stage]);
-          k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
-          k.copy(scalesB.tile(tile.k / block, tile.n, t, col), sSB[stage]);
+          k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+          k.copy(scalesA.tile({row, t}, {tile.m, tile.k / block}), sSA[stage]);
+          k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
+          k.copy(scalesB.tile({t, col}, {tile.k / block, tile.n}), sSB[stage]);
         },
         [&](Scalar, Scalar stage) {
-          sum = mma(sum, sA[stage], sSA[stage], sB[stage], sSB[stage]);
+          const Shared scales_b = sSB[stage], b = sB[stage], scales_a = sSA[stage], a = sA[stage];
+          mma.add(sum, {a, {.scales = scales_a}}, {b, {.scales = scales_b}});
         });
     finisher.store(sum, tile, row, col);
   });

@@ -77,7 +77,7 @@ class Products : ScaledOperands {
     const WarpTile total = reduce_scatter(sum, parts);
     const auto store = [&] {
       release_row(k, m, options.tile.m);
-      k.store(at.c.tile(options.tile.m, options.tile.n, at.row, at.col)
+      k.store(at.c.tile({at.row, at.col}, {options.tile.m, options.tile.n})
                   .tile(options.tile.m, options.tile.n / parts, 0, rank),
               in_type_of_c(total));
     };
@@ -215,9 +215,9 @@ class Products : ScaledOperands {
   void fill_a(const ScaledTile& at, const Scalar& step, const Scalar& slot) {
     for (int i = 0; i < parts_m; ++i) {
       const Scalar line = at.row * parts_m + i, to = slot * parts_m + i;
-      k.copy(at.a.tile(part.m, block, line, step), shared_a[to],
+      k.copy(at.a.tile({line, step}, {part.m, block}), shared_a[to],
              how(shares_a(options), Evict::last));
-      k.copy(at.scales_a.tile(part.m, 1, line, step), shared_scales_a[to]);
+      k.copy(at.scales_a.tile({line, step}, {part.m, 1}), shared_scales_a[to]);
     }
   }
 
@@ -228,7 +228,7 @@ class Products : ScaledOperands {
              how(options.cluster > 1 && !shares_a(options), Evict::first));
     if (!options.along_k) return;
     const int columns = columns_of_scales();
-    k.copy(columns == part.n ? at.scales_b.tile(1, columns, step, at.col)
+    k.copy(columns == part.n ? at.scales_b.tile({step, at.col}, {1, columns})
                              : at.scales_b.window(step, at.col * part.n, 1, columns),
            shared_scales_b[slot]);
   }
@@ -289,8 +289,8 @@ class Products : ScaledOperands {
         if (!first) scales = early.empty() ? read(i) : early[i];
         const int j = i / parts() * options.parts_n + i % options.parts_n;
         const Scalar former = this->former(at, i % parts());
-        own = mma.fresh(own, shared_a[slot_a(stage, i)],
-                        shared_b[stage * options.blocks_k * options.parts_n + j]);
+        mma.multiply(own, shared_a[slot_a(stage, i)],
+                     shared_b[stage * options.blocks_k * options.parts_n + j]);
         in_flight.push_back({own, sums[i % parts()], first ? read(i)() : scales(), former});
         if (i + 1 == (keeps && !first ? 1 : products)) factors->read_next(t);
       }
@@ -347,7 +347,7 @@ class Products : ScaledOperands {
 
   void store(const ScaledTile& at, const std::deque<Accumulator>& sums, bool whole) {
     if (whole)
-      return k.store(at.c.tile(options.tile.m, options.tile.n, at.row, at.col),
+      return k.store(at.c.tile({at.row, at.col}, {options.tile.m, options.tile.n}),
                      in_type_of_c(joined(sums)));
     for (int p = 0; p < parts(); ++p) {
       const Scalar top = number(at.row * parts_m + p / options.parts_n) * part.m;

@@ -216,7 +216,7 @@ class Products {
       k_.copy(A_.matrix(number), shared_a_);
       k_.copy(B_.matrix(number), shared_b_);
     };
-    k_.pipeline(1, 1, fill, [&](const Scalar&, const Scalar&) {
+    k_.pipeline({.stages = 1}, 1, fill, [&](const Scalar&, const Scalar&) {
       std::vector<Fragment> sums;
       for (int i = 0; i < steps_of(with_); ++i)
         add(sums, step(shared_a_, shared_b_, i * step_of(with_)));

@@ -19,7 +19,8 @@ Kernel transpose(int multiple) {
     const auto turned = from.transposed();
     for (int i = 0; i < size / piece; ++i) {
       const auto row = k.warp() % warps;
-      k.store(to.tile(piece, piece, row, i), k.load(kind, turned.tile(piece, piece, row, i)));
+      k.store(to.tile({row, i}, {piece, piece}),
+              k.load(kind, turned.tile({row, i}, {piece, piece})));
     }
     k.barrier();
     k.copy(to, out.tile(size, size, k.block_x(), k.block_y()));
