@@ -81,7 +81,7 @@ Scalar atomic_operation(KernelState& state, std::string_view operation, const Te
                   values.size() == 2 ? "%2, %3" : "%2");
   const Scalar old = detail::assembled(state, text, {&to.type, 1}, operands, Effect::any)[0];
   if (in_shared) {
-    state.fill.read_by_threads = true;
+    state.roles.note_read(detail::StageAccess::load);
     note_atomic(state, to);
   } else {
     state.memories.of(to).ever_written = true;

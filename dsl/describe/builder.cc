@@ -258,10 +258,8 @@ void Builder::copy(const Shared& from, const Global& to, Here at) {
 }
 void Builder::copy(const Global& from, const Shared& to, const CopyOptions& options, Here at) {
   state_->at(at);
-  detail::StageFill& fill = state_->fill;
-  fill.among = options.multicast, fill.eviction = eviction(options.evict);
-  copy_tile(*state_, tensor_of(from), tensor_of(to));
-  fill.among = Among::none, fill.eviction = codegen::Eviction::normal;
+  copy_tile(*state_, tensor_of(from), tensor_of(to), {},
+            {.among = options.multicast, .eviction = eviction(options.evict)});
 }
 void Builder::barrier(Here at) {
   state_->at(at);
@@ -390,7 +388,9 @@ Scalar Builder::word(const Scalar& low, const Scalar& high, Here at) {
 Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
   if (!is_element(*state_, tensor_of(tile), row, col)) return detail::bad_scalar();
-  state_->fill.read_by_threads = true;  // by the instruction that it is for
+  // By the instruction that it is for.
+  state_->roles.note_read(detail::StageAccess::load);
+  if (state_->has_wgmma) state_->roles.note_read(detail::StageAccess::wgmma_read);
   detail::Memory& memory = state_->memories.of(tensor_of(tile));
   memory.ever_written = true;  // perhaps
   if (memory.owner >= 0) state_->memories.owner_of(tensor_of(tile)).ever_written = true;

@@ -19,9 +19,9 @@ class Filler {
   explicit Filler(KernelState& state) : state_(state), real_(state.config.has_async_copy()) {}
 
   void fill(const std::function<void()>& body) {
-    state_.fill.asynchronous = true;
+    detail::Fill fill;
+    const detail::InFill in(state_, fill);
     body();
-    state_.fill.asynchronous = false;
   }
   void commit() {
     if (real_) state_.f().copy_async_commit();

@@ -34,13 +34,13 @@ void note_access(KernelState& state, const Memory& memory) {
 void note_fill(KernelState& state, const Tensor& to) {
   Memory& memory = state.memories.of(to);
   memory.ever_written = true;
-  if (memory.filled && memory.filled_by != state.roles.filled)
+  if (memory.filled && memory.filled_by != state.fill->pipeline)
     state.log.report(
         "unsynchronized-tile"_rule,
         fmt::format("{} is also filled by another pipeline, at {}, whose consumers are not "
                     "waited for; use one ring for each pipeline",
                     to.name, text(*memory.filled)));
-  memory.filled = memory.written_here = state.log.place(), memory.filled_by = state.roles.filled;
+  memory.filled = memory.written_here = state.log.place(), memory.filled_by = state.fill->pipeline;
   memory.name = to.name;
 }
 
@@ -58,12 +58,12 @@ void note_write(KernelState& state, const Tensor& to) {
   memory.ever_written = true, memory.written_here = state.log.place();
   note_access(state, memory);
   if (state.roles.current == Role::producer) {
-    state.fill.plain = true;
+    state.fill->writes.add(StageAccess::store);
     return note_fill(state, to);
   }
   if (state.roles.current == Role::consumer) memory.written_by_consumers = state.log.place();
   // A pipeline waits for its own copies.
-  if (!state.fill.asynchronous) memory.written = state.log.place();
+  if (!state.fill) memory.written = state.log.place();
 }
 
 void note_read(KernelState& state, const Tensor& from) {
@@ -115,8 +115,8 @@ bool in_order(KernelState& state, const Tensor& a, const Tensor& b) {
   return false;
 }
 
-bool require_barrier(KernelState& state, const Tensor& from) {
-  state.fill.read_by_threads |= state.memories.of(from).in_shared;
+bool require_barrier(KernelState& state, const Tensor& from, StageAccess how) {
+  if (state.memories.of(from).in_shared) state.roles.note_read(how);
   return require_barrier_of_operand(state, from);
 }
 
@@ -145,7 +145,7 @@ void note_atomic(KernelState& state, const Tensor& tensor) {
 void block_barrier(KernelState& state) {
   if (!by_all_threads(state, "barrier()")) return;
   land_all(state);  // after the barrier others may write what MMAs still read
-  if (state.config.has_tma() && state.fill.read_by_wgmma && state.memories.is_any_written())
+  if (state.config.has_tma() && state.has_wgmma && state.memories.is_any_written())
     state.f().proxy_fence();  // wgmma sees writes of threads only after a fence
   if (state.roles.warpgroup >= 0) warpgroup_barrier(state);
   else if (state.roles.current == Role::all) state.f().barrier();

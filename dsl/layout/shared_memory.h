@@ -20,7 +20,7 @@ Diags unwritten(const Memories& memories);
 /// Whether shared memory was not declared for the other operand each; reports if it was.
 bool in_order(KernelState& state, const Tensor& a, const Tensor& b);
 /// Reports a read of memory that was written since the last barrier: by threads, or by wgmma.
-bool require_barrier(KernelState& state, const Tensor& from);
+bool require_barrier(KernelState& state, const Tensor& from, StageAccess how = StageAccess::load);
 bool require_barrier_of_operand(KernelState& state, const Tensor& from);
 /// Reports, when both roles are described, memory that consumers write and producers fill or read.
 void check_roles(KernelState& state);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "dsl/roles/completions.h"
 #include "dsl/roles/role_ring.h"
 #include "dsl/state/scalars.h"
 #include "dsl/value/indices.h"
@@ -14,36 +15,36 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-// Describes the copies of a stage.
-void describe_fill(KernelState& state, const Stages& stages, const Scalar& t, const Scalar& stage,
-                   codegen::Pointer full) {
-  const InCallback in(state, stages, t, stage, true);
+// Describes the copies of a stage; gives what they are.
+Accesses describe_fill(KernelState& state, const Stages& stages, Fill fill, const Scalar& t,
+                       const Scalar& stage) {
+  const InCallback in_callback(state, stages, t, stage, true);
+  const InFill in_fill(state, fill);
   state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
-  state.fill.asynchronous = true, state.fill.barrier = full;
-  state.roles.fill_depth = state.flights.depth();
   const bool in_stage = std::exchange(state.roles.in_stage, true);
   stages.fill(t, stage);
   state.at(stages.at);
   state.roles.in_stage = in_stage;
-  state.fill.asynchronous = false;
+  return fill.writes;
 }
 
 // The copies of a stage, described apart from where they are issued: all at one place or, where the
 // callback waits for the previous launch, those before and those behind the wait.
 class FillApart {
  public:
-  FillApart(KernelState& state, const Stages& stages)
+  FillApart(KernelState& state, const Stages& stages, Fill fill)
       : state_(state), mark_(state.f().detached_mark()) {
     codegen::FunctionBuilder& f = state.f();
     const Type type = stages.count.type() == Type::none ? u32 : stages.count.type();
     t_ = f.stand_in(type), stage_ = f.stand_in(u32), full_ = f.stand_in(StateSpace::shared);
-    state.fill.divisible = true, state.fill.divided = false;
-    f.at_mark(mark_,
-              [&] { describe_fill(state, stages, state.scalar(t_), state.scalar(stage_), full_); });
-    state.fill.divisible = false;
+    fill.full = full_, fill.divided = &divided_;
+    f.at_mark(mark_, [&] {
+      writes_ = describe_fill(state, stages, fill, state.scalar(t_), state.scalar(stage_));
+    });
   }
 
-  bool is_divided() const { return state_.fill.divided; }
+  bool is_divided() const { return divided_; }
+  const Accesses& writes() const { return writes_; }
 
   void issue(codegen::Half half, const Scalar& t, const Scalar& stage, codegen::Pointer full) {
     codegen::Value tile = state_.value(t, is_constant(t) ? t_.type : Type::none);
@@ -63,42 +64,28 @@ class FillApart {
   int mark_;
   codegen::Value t_, stage_;
   codegen::Pointer full_;
+  bool divided_ = false;
+  Accesses writes_;
 };
 
-// The bytes that TMA copies into the stage are expected before its first copy, at `before`.
-void expect_bytes(KernelState& state, codegen::Pointer full, int before) {
-  if (state.fill.tma_bytes)
-    state.f().at_mark(before, [&] {
-      state.f().if_then(state.fill.starts_tma,
-                        [&] { state.f().mbarrier_expect(full, state.fill.tma_bytes); });
-    });
-}
-
-// Then this thread's own copies arrive. Gives the number of arrivals.
-int signal_stage(KernelState& state, codegen::Pointer full_first, int before,
-                 codegen::Pointer full) {
+// The bytes that TMA loads to the stage are expected before its first copy, at `before`.
+void expect_bytes(KernelState& state, codegen::Value issuer, const Accesses& writes,
+                  codegen::Pointer full, int before) {
+  if (!writes.tma_bytes()) return;
   codegen::FunctionBuilder& f = state.f();
-  expect_bytes(state, full_first, before);
-  // wgmma sees writes of threads only after a fence, which the threads must not run ahead of.
-  if (state.fill.plain || (state.fill.by_threads && state.fill.read_by_wgmma)) {
-    f.copy_async_commit();
-    f.copy_async_wait(0);
-    if (state.fill.read_by_wgmma) f.proxy_fence();
-    f.mbarrier_arrive(full);
-  } else if (state.fill.by_threads) {
-    f.copy_async_arrive(full);
-  }
-  const bool by_threads = state.fill.plain || state.fill.by_threads;
-  return (by_threads ? thread_count(state) : 0) + (state.fill.tma_bytes ? 1 : 0);
+  f.at_mark(before,
+            [&] { f.if_then(issuer, [&] { f.mbarrier_expect(full, writes.tma_bytes()); }); });
 }
 
-// How many stages later a thread's copies to one are signalled, where it waits for them to fence
-// them: those of the next stages are on their way meanwhile. Consumers that release late wait for
-// one stage more than they use.
-int signalled_behind(const KernelState& state, const Stages& stages) {
-  const bool fenced = state.fill.by_threads && !state.fill.plain && state.fill.read_by_wgmma;
-  if (!fenced || stages.stages < 3) return 0;
-  return stages.stages < 6 ? 1 : 2;
+// Then this thread's own copies arrive.
+void signal_stage(KernelState& state, const Publish& how, codegen::Pointer full) {
+  if (!how.by_threads) return;
+  codegen::FunctionBuilder& f = state.f();
+  if (how.arrives_by_itself()) return f.copy_async_arrive(full);
+  f.copy_async_commit();
+  f.copy_async_wait(0);
+  if (how.fenced) f.proxy_fence();  // the threads must not run ahead of it
+  f.mbarrier_arrive(full);
 }
 
 // The thread that issues TMA copies: one lane of the first producer warp.
@@ -109,9 +96,9 @@ codegen::Value tma_issuer(KernelState& state) {
 
 // Fills the stages in two parts: see divides_fill(). The first time, early parts of as many stages
 // as there are run ahead of the first late one; then both parts of a stage are filled in turn.
-// Gives the number of arrivals at `full`.
-int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
-                     const RolePipeline& pipeline, Cursor& early, FillApart& fill) {
+void produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
+                      const RolePipeline& pipeline, codegen::Value issuer, Cursor& early,
+                      FillApart& fill) {
   codegen::FunctionBuilder& f = state.f();
   Cursor late(k, state, stages);
   std::optional<ScalarVariable> free;  // stages that nothing has filled yet, of those that may be
@@ -119,7 +106,7 @@ int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
             [&] { free = k.variable(k.constant(u32, stages.stages, stages.at), stages.at); });
   const Scalar count = k.convert(stages.count, u32, stages.at), ahead = minimum(*free, count);
   *free = 0;
-  int arrivals = 0, before = 0;
+  int before = 0;
   codegen::Pointer expecting;
   const auto fill_early = [&](const Scalar& t) {
     f.mbarrier_wait(early.of(pipeline.empty), early.other_parity());
@@ -132,7 +119,8 @@ int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
     const Scalar stage = late.stage();
     const codegen::Pointer full = late.of(pipeline.full);
     fill.issue(codegen::Half::behind, t, stage, full);
-    arrivals = signal_stage(state, expecting, before, full);
+    expect_bytes(state, issuer, fill.writes(), expecting, before);
+    signal_stage(state, publish(fill.writes(), pipeline.reads), full);
     late.advance();
   };
   k.loop(
@@ -146,15 +134,15 @@ int produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
             i >= ahead, [&] { fill_late(i - ahead); }, stages.at);
       },
       stages.at);
-  return arrivals;
 }
 
 // What is known only when the filling is described: which producers have work.
 void finish_production(KernelState& state, const Stages& stages, RolePipeline& pipeline,
                        const std::shared_ptr<Production>& production) {
   codegen::FunctionBuilder& f = state.f();
-  pipeline.sharing = state.fill.sharing;
-  if (pipeline.sharing != Sharing::none)
+  const Publish how = publish(pipeline.writes, pipeline.reads);
+  pipeline.full_arrivals = how.arrivals(thread_count(state));
+  if (pipeline.writes.sharing() != Sharing::none)
     state.roles.drains.emplace_back(
         [&state, &f, production, at = stages.at, empty = pipeline.empty, count = stages.stages] {
           Builder builder(state.shared_from_this());
@@ -177,26 +165,25 @@ void finish_production(KernelState& state, const Stages& stages, RolePipeline& p
     });
 }
 
-std::string means(int arrivals, Sharing sharing) {
-  std::string out = arrivals == 0       ? "nothing"
-                    : arrivals == 1     ? "TMA"
-                    : arrivals % 32 > 0 ? "TMA and copies of threads"
-                                        : "copies of threads";
-  return sharing == Sharing::none    ? out
-         : sharing == Sharing::cross ? out + " with multicast in rows or columns"
-                                     : out + " with multicast";
+std::string means(const Accesses& writes, const Accesses& reads) {
+  const std::string out = text(publish(writes, reads));
+  switch (writes.sharing()) {
+    case Sharing::none: break;
+    case Sharing::cross: return out + " with multicast in rows or columns";
+    case Sharing::all: return out + " with multicast";
+  }
+  return out;
 }
 
 // Stages that warpgroups have in common complete by as many arrivals, whoever they are filled for.
-void check_means(KernelState& state, const RolePipeline& pipeline, int arrivals) {
-  if (arrivals == pipeline.full_arrivals && state.fill.sharing == pipeline.sharing) return;
-  state.log.report(
-      "kernel-option"_rule,
-      fmt::format("pipeline({{.turns = true}}): the stages of warpgroup {} are filled by {}, "
-                  "those of warpgroup 0 by {}; fill them by the same means, they are "
-                  "one ring",
-                  state.roles.warpgroup, means(arrivals, state.fill.sharing),
-                  means(pipeline.full_arrivals, pipeline.sharing)));
+void check_means(KernelState& state, const RolePipeline& pipeline, const Accesses& writes) {
+  const std::string own = means(writes, pipeline.reads),
+                    first = means(pipeline.writes, pipeline.reads);
+  if (own == first) return;
+  state.log.report("kernel-option"_rule,
+                   fmt::format("ping_pong(): the stages of warpgroup {} are filled by {}, those of "
+                               "warpgroup 0 by {}; fill them by the same means, they are one ring",
+                               state.roles.warpgroup, own, first));
 }
 
 }  // namespace
@@ -218,11 +205,9 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
     const Scalar all = k.constant(u32, thread_count(state), stages.at);
     f.at_mark(state.roles.begin, [&] { busy = k.variable(all, stages.at); });
   }
-  state.fill.starts_tma = tma_issuer(state);
-  state.fill.plain = state.fill.by_threads = false;
-  state.fill.sharing = Sharing::none;
-  state.fill.tma_bytes = 0;
-  int arrivals = 0, behind = 0;
+  Fill fill{.pipeline = number, .issuer = tma_issuer(state)};
+  Accesses writes;
+  int behind = 0;
   std::optional<FillApart> apart;
   // Of the stage so many before this one, if there is one.
   const auto signal_before = [&](int by, const Scalar& exists, int pending) {
@@ -234,16 +219,20 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
   const auto step = [&](const Scalar& t) {
     f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
     const Scalar stage = cursor.stage();
-    const codegen::Pointer full = cursor.of(pipeline.full);
+    fill.full = cursor.of(pipeline.full);
     const int before = f.mark();
-    if (apart) apart->issue(codegen::Half::both, t, stage, full);
-    else describe_fill(state, stages, t, stage, full);
-    behind = signalled_behind(state, stages);
-    if (behind == 0) {
-      arrivals = signal_stage(state, full, before, full);
+    if (apart) {
+      apart->issue(codegen::Half::both, t, stage, fill.full);
+      writes = apart->writes();
     } else {
-      expect_bytes(state, full, before);
-      arrivals = thread_count(state) + (state.fill.tma_bytes ? 1 : 0);
+      writes = describe_fill(state, stages, fill, t, stage);
+    }
+    expect_bytes(state, fill.issuer, writes, fill.full, before);
+    const Publish how = publish(writes, pipeline.reads);
+    behind = how.behind(stages.stages);
+    if (behind == 0) {
+      signal_stage(state, how, fill.full);
+    } else {
       f.copy_async_commit();
       signal_before(behind, t >= behind, behind);
     }
@@ -251,22 +240,20 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
   };
   const auto produce_all = [&] {
     // Only describing the callback tells whether it waits.
-    if (!ring && state.config.has_tma() && state.roles.consumers_wait) apart.emplace(state, stages);
+    if (!ring && state.config.has_tma() && state.roles.consumers_wait)
+      apart.emplace(state, stages, fill);
     if (!apart || !apart->is_divided()) {
       k.loop(0, stages.count, 1, step, stages.at);
       for (int by = behind; by > 0; --by) signal_before(by, stages.count >= by, by - 1);
       return;
     }
-    arrivals = produce_in_parts(k, state, stages, pipeline, cursor, *apart);
+    produce_in_parts(k, state, stages, pipeline, fill.issuer, cursor, *apart);
+    writes = apart->writes();
   };
   k.when(thread_index(state) < *busy, produce_all, stages.at);
-  if (!begins) {
-    check_means(state, pipeline, arrivals);
-  } else {
-    pipeline.full_arrivals = arrivals;
-    finish_production(state, stages, pipeline, production);
-  }
-  state.fill.starts_tma = {};
+  if (!begins) return check_means(state, pipeline, writes);
+  pipeline.writes = writes;
+  finish_production(state, stages, pipeline, production);
 }
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -3,6 +3,7 @@
 
 #include "dsl/cluster/cluster.h"
 #include "dsl/layout/fragments.h"
+#include "dsl/roles/completions.h"
 #include "dsl/state/scalars.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
@@ -55,7 +56,6 @@ void add_pipeline(KernelState& state, const Stages& stages) {
   pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"), 2 * bytes);
   pipeline.empty = state.f().offset(pipeline.full, bytes);
   state.roles.pipelines.push_back(pipeline);
-  state.fill.read_by_threads = false;
 }
 
 namespace {
@@ -64,13 +64,12 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
                    const std::source_location& at) {
   codegen::FunctionBuilder& f = state.f();
   const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
-  const int blocks = pipeline.sharing == Sharing::none ? 1 : state.config.options.cluster,
+  const Sharing sharing = pipeline.writes.sharing();
+  const Release how = release(pipeline.reads, state.has_wgmma);
+  const int blocks = sharing == Sharing::none ? 1 : state.config.options.cluster,
             rows = blocks == 1 ? 1 : cluster_rows(state), cols = blocks / rows;
-  const bool by_warp = pipeline.threads_read && state.fill.read_by_wgmma,
-             by_thread = pipeline.threads_read && !by_warp,
-             cross = pipeline.sharing == Sharing::cross && rows > 1 && cols > 1 && !by_thread;
-  pipeline.empty_arrivals =
-      (cross ? rows + cols - 1 : blocks) * thread_count(state) / (by_thread ? 1 : 32);
+  const bool cross = sharing == Sharing::cross && rows > 1 && cols > 1 && !how.by_threads;
+  pipeline.empty_arrivals = (cross ? rows + cols - 1 : blocks) * how.arrivals(thread_count(state));
   // Whether the lane's block is one of those that fill this one's stages.
   const auto fills = [&](const Scalar& lane) {
     const Scalar exists = lane < blocks;
@@ -78,18 +77,18 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
     const Scalar rank = block_of_cluster(state);
     return exists & ((lane % rows == rank % rows) | (lane / rows == rank / rows));
   };
-  if (by_warp) {
+  if (how.syncs) {
     f.warp_sync();
     const Scalar arrives = fills(k.lane(at));
     const codegen::Value arrives_here = state.value(arrives);
     if (blocks == 1) f.mbarrier_arrive_if(arrives_here, barrier);
     else f.mbarrier_arrive_if(arrives_here, barrier, state.value(select(arrives, k.lane(at), 0)));
   } else if (blocks == 1) {
-    if (pipeline.threads_read) f.mbarrier_arrive(barrier);
+    if (how.by_threads) f.mbarrier_arrive(barrier);
     else
       k.when(
           k.lane(at) == 0, [&] { f.mbarrier_arrive(barrier); }, at);
-  } else if (by_thread) {
+  } else if (how.by_threads) {
     for (int block = 0; block < blocks; ++block) f.mbarrier_arrive(barrier, f.constant(u32, block));
   } else {
     k.when(
@@ -102,7 +101,7 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
 void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scalar& stage,
                  const std::source_location& at) {
   RolePipeline& pipeline = state.roles.pipelines[number];
-  pipeline.threads_read |= state.fill.read_by_threads;
+  pipeline.reads.add_kinds(*state.roles.reads);
   if (pipeline.ping_pong || (state.config.options.cluster > 1 && state.config.has_tma()))
     pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
   else release_stage(k, state, pipeline, stage, at);

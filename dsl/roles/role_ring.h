@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <source_location>
+#include <utility>
 
 #include "dsl/roles/roles.h"
 #include "tartan/dsl/builder.h"
@@ -35,6 +36,21 @@ class Cursor {
   std::optional<ScalarVariable> stage_, parity_;
 };
 
+/// Collects what consumers read of a pipeline's stages, while it lives.
+class Reading {
+ public:
+  explicit Reading(RoleState& roles)
+      : roles_(roles), around_(std::exchange(roles.reads, &reads_)) {}
+  ~Reading() { roles_.reads = around_; }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+ private:
+  Accesses reads_;
+  RoleState& roles_;
+  Accesses* around_;
+};
+
 /// A producer's side of one pipeline.
 struct Production {
   explicit Production(Cursor at) : cursor(std::move(at)) {}
@@ -50,12 +66,9 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
 /// Declares the mbarriers of a pipeline, the last one from then on.
 void add_pipeline(KernelState& state, const Stages& stages);
 
-/// Consumers release a stage. Every thread arrives, which releases what it has read; if only MMAs
-/// read, one lane arrives for its warp, and also beside wgmma, whose warps are converged: there a
-/// barrier of the warp orders what its threads have read, and a predicate takes the place of a
-/// branch, below which LLVM would move arithmetic that belongs above the next product. With
-/// multicast, they arrive at the barriers of all blocks that fill this one's stages; the producers
-/// decide which these are: then, and in ping-pong, it waits for settle_releases().
+/// Consumers release a stage, as release() says. With multicast, they arrive at the barriers of all
+/// blocks that fill this one's stages; the producers decide which these are: then, and in
+/// ping-pong, it waits for settle_releases().
 void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Scalar& stage,
                  const std::source_location& at);
 

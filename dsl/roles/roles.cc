@@ -29,7 +29,8 @@ class Consumption {
         state_(state),
         at_(stages.at),
         number_(state.roles.pipelines.size()),
-        cursor_(k, state, stages) {
+        cursor_(k, state, stages),
+        reading_(state.roles) {
     add_pipeline(state, stages);
   }
 
@@ -56,6 +57,7 @@ class Consumption {
   std::source_location at_;
   std::size_t number_;
   Cursor cursor_;
+  Reading reading_;
 };
 
 void consume(Builder& k, KernelState& state, const Stages& stages) {
@@ -90,17 +92,16 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
 // While it lives, producers are described amid what consumers do.
 class AsProducer {
  public:
-  AsProducer(KernelState& state, std::size_t pipeline)
+  explicit AsProducer(KernelState& state)
       : state_(state),
         begin_(std::exchange(state.roles.begin, state.roles.producers_begin)),
         partial_(std::exchange(state.partial, {})),
-        fill_(state.fill),
         in_flight_(state.flights.set_aside()) {
-    state.roles.current = Role::producer, state.roles.filled = pipeline;
+    state.roles.current = Role::producer;
   }
   ~AsProducer() {
     state_.roles.current = Role::consumer, state_.roles.begin = begin_;
-    state_.partial = partial_, state_.fill = fill_;
+    state_.partial = partial_;
     state_.flights.bring_back(std::move(in_flight_));
   }
   AsProducer(const AsProducer&) = delete;
@@ -110,7 +111,6 @@ class AsProducer {
   KernelState& state_;
   int begin_;
   Partial partial_;
-  StageFill fill_;
   Flights::Variables in_flight_;
 };
 
@@ -164,8 +164,9 @@ void prefetch_maps(KernelState& state) {
 
 bool shared_by_cluster(const KernelState& state) {
   if (state.cluster.barrier) return true;
-  return std::any_of(state.roles.pipelines.begin(), state.roles.pipelines.end(),
-                     [](const RolePipeline& each) { return each.sharing != Sharing::none; });
+  return std::any_of(
+      state.roles.pipelines.begin(), state.roles.pipelines.end(),
+      [](const RolePipeline& each) { return each.writes.sharing() != Sharing::none; });
 }
 
 // One thread initializes the mbarriers; the following barrier makes them visible to the block or,
@@ -195,9 +196,8 @@ void mark_prologue(KernelState& state) {
 
 bool divides_fill(KernelState& state) {
   if (state.roles.current == Role::consumer) state.roles.consumers_wait = true;
-  if (state.roles.current != Role::producer || !state.roles.in_stage || !state.fill.divisible)
-    return false;
-  state.fill.divided = true;
+  if (state.roles.current != Role::producer || !state.fill || !state.fill->divided) return false;
+  *state.fill->divided = true;
   state.f().split();
   return true;
 }
@@ -228,13 +228,14 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
   state.roles.stage_counts[state.value(stage, u32).id] = stages.stages;
   state.at(stages.at);
   const bool before = std::exchange(state.roles.in_stage, true);
+  Fill* const around = std::exchange(state.fill, nullptr);  // a use callback's copies are not its
   const InCallback in(state, stages, t, stage, false);
   stages.use(t, stage, [&] {
     if (left) return state.log.report("operand-count"_rule, "next() is called twice for one stage");
     left = true;
     leave(true);
   });
-  state.roles.in_stage = before;
+  state.roles.in_stage = before, state.fill = around;
   if (!left) leave(false);
 }
 
@@ -251,7 +252,7 @@ void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring) {
     else consume(k, state, stages);
   };
   const auto produce_all = [&] {
-    const AsProducer as(state, number);
+    const AsProducer as(state);
     produce(k, state, stages, number, ring);
   };
   state.f().by_role(consume_all, produce_all);

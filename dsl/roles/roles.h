@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <source_location>
+#include <utility>
 
 #include "dsl/state/state.h"
 
@@ -43,6 +44,22 @@ class InCallback {
   KernelState& state_;
   int before_;
   StageChecks::Scope scope_;
+};
+
+/// Describes a fill callback, while it lives.
+class InFill {
+ public:
+  InFill(KernelState& state, Fill& fill)
+      : state_(state), around_(std::exchange(state.fill, &fill)) {
+    fill.depth = state.flights.depth();
+  }
+  ~InFill() { state_.fill = around_; }
+  InFill(const InFill&) = delete;
+  InFill& operator=(const InFill&) = delete;
+
+ private:
+  KernelState& state_;
+  Fill* around_;
 };
 
 /// Consumes k-tile `t` in `stage`. `leave` runs when the description calls next() (`asked`), or

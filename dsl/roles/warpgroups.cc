@@ -43,7 +43,7 @@ bool can_divide(KernelState& state) {
     return refused("wrong-role"_rule,
                    "warpgroups() outside of roles(), in a kernel with producer warps; call it in "
                    "the body of roles()");
-  if (state.fill.asynchronous)
+  if (state.fill)
     return refused("kernel-option"_rule,
                    "warpgroups() in a fill callback, which fills a stage for one pipeline; call "
                    "pipeline() in its body instead");
@@ -203,7 +203,9 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
   if (!turns) return;
   if (roles.warpgroup == 0) add_pipeline(state, stages);
   roles.pipelines[ring.pipeline].ping_pong = true;
-  state.fill.read_by_threads = false;
+  // Another warpgroup's products may read what is filled for this one.
+  if (state.has_wgmma) roles.pipelines[ring.pipeline].reads.add(StageAccess::wgmma_read);
+  const Reading reading(roles);
   Turn turn(k, state, *turns, stages.at);
   Cursor cursor(k, state, stages);
   turn.wait();

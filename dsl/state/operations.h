@@ -27,13 +27,18 @@ struct CopySelection {
   std::function<Scalar(Scalar, Scalar)> where = nullptr;
   int together = 0;
 };
+/// What TMA is told: which CTAs of the cluster want the tile, and what L2 does with it.
+struct TmaHints {
+  Among among = Among::none;
+  codegen::Eviction eviction = codegen::Eviction::normal;
+};
 /// With all threads of the role.
 void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
-               const CopySelection& selection = {});
+               const CopySelection& selection = {}, const TmaHints& hints = {});
 /// With this thread's warp alone, for tiles of the same size.
 void copy_by_warp(KernelState& state, const Tensor& from, const Tensor& to);
 /// By TMA if possible; otherwise gives the reason.
-bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to,
+bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to, const TmaHints& hints,
                  std::vector<std::string>& refused);
 /// Before a warp that stored by TMA exits, TMA must have read its shared memory.
 void finish_stores(KernelState& state);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/codegen/function_builder.h"
+#include "dsl/state/accesses.h"
 #include "tartan/dsl/kernel.h"
 #include "tartan/dsl/pipeline.h"
 #include "tartan/support/diagnostic.h"
@@ -26,10 +27,6 @@ constexpr int consumers_barrier = 1;  // the number of the consumers' own barrie
 // Warpgroups have the last numbers, so that users' named barriers keep the others.
 constexpr int last_barrier = 15;
 
-/// Whose stages the CTAs of a cluster fill by multicast: only their own, those of the CTAs in their
-/// row and in their column of the cluster, or all.
-enum class Sharing : std::uint8_t { none, cross, all };
-
 /// A pipeline between producers and consumers: a pair of mbarriers for each stage. Consumers wait
 /// for `full`, producers for `empty`; phases alternate with each pass over the ring.
 struct RolePipeline {
@@ -37,10 +34,9 @@ struct RolePipeline {
   std::source_location at = {};  // where it is described
   codegen::Pointer full = {}, empty = {};
   int full_arrivals = 0, empty_arrivals = 0;
-  bool threads_read = false;  // ordinary loads read the stages, beside MMAs
-  bool ping_pong = false;     // of several warpgroups
-  Sharing sharing = Sharing::none;
-  // With multicast, and in ping-pong: the marks where consumers release, and which stages.
+  bool ping_pong = false;            // of several warpgroups
+  Accesses writes = {}, reads = {};  // of its fill and use callbacks
+  // The marks where consumers release, and which stages.
   std::vector<std::pair<int, codegen::Value>> releases = {};
 };
 
@@ -63,6 +59,11 @@ struct CommonRing {
 constexpr int warpgroup_threads = 128, warps_of_warpgroup = warpgroup_threads / 32;
 
 struct RoleState {
+  /// Reads by those who use a stage now, if anybody does.
+  void note_read(StageAccess how) const {
+    if (reads) reads->add(how);
+  }
+
   Role current = Role::all;
   int warpgroup = -1;                         // whose body is described; -1: of all
   int warpgroups = 0;                         // that have bodies of their own; 0: none has
@@ -76,33 +77,26 @@ struct RoleState {
   bool consumers_wait = false;                // by griddepcontrol_wait()
   bool in_stage = false;                      // inside a fill or use callback
   bool producers_meet = false;                // others at a named barrier, or by ptx()
-  std::size_t fill_depth = 0;       // nesting of loops and conditions where the filling begins
-  std::map<int, int> stage_counts;  // of the pipelines whose stages these values are
-  int prologue = -1;                // see mark_prologue()
-  int begin = -1;                   // the mark where the role's code begins
-  int producers_begin = -1;         // that of producers
+  std::map<int, int> stage_counts;            // of the pipelines whose stages these values are
+  int prologue = -1;                          // see mark_prologue()
+  int begin = -1;                             // the mark where the role's code begins
+  int producers_begin = -1;                   // that of producers
   std::vector<RolePipeline> pipelines;
-  std::size_t filled = 0;  // the pipeline whose stages producers fill
+  Accesses* reads = nullptr;  // where consumers use stages of a pipeline: what they have read
   // Of producers: wait until all stages are released. They hold the state, so whoever runs them
   // takes them out of it.
   std::vector<std::function<void()>> drains;
 };
 
-/// How the current stage is filled: by the threads' copies, asynchronous or not, or by TMA, which
-/// one thread starts and which counts its bytes at the mbarrier.
-struct StageFill {
-  bool divisible = false;     // at its callback's griddepcontrol_wait()
-  bool divided = false;       // there
-  bool asynchronous = false;  // copies to shared memory use cp.async if possible
-  bool by_threads = false, plain = false;
-  int tma_bytes = 0;
-  Among among = Among::none;                               // whom the current copy serves
-  codegen::Eviction eviction = codegen::Eviction::normal;  // of what the current copy reads
-  Sharing sharing = Sharing::none;                         // by such copies of the stage
-  bool read_by_wgmma = false;                              // the filled stage
-  bool read_by_threads = false;                            // the filled stage, by ordinary loads
-  codegen::Pointer barrier;
-  codegen::Value starts_tma;  // a predicate; none outside producers
+/// A fill callback: where its copies complete, and what they are. Its copies to shared memory use
+/// cp.async or TMA if possible.
+struct Fill {
+  std::size_t pipeline = 0;    // of producers
+  codegen::Pointer full = {};  // the stage's mbarrier, at which TMA counts its bytes
+  codegen::Value issuer = {};  // whether this thread starts TMA loads; none: nobody can
+  bool* divided = nullptr;     // set at its griddepcontrol_wait(), which may divide it
+  std::size_t depth = 0;       // of loops and conditions around it
+  Accesses writes = {};
 };
 
 }  // namespace tartan::TARTAN_ABI::detail

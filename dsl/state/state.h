@@ -45,7 +45,8 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Memories memories;
   ClusterState cluster;
   RoleState roles;
-  StageFill fill;
+  Fill* fill = nullptr;    // the callback under description
+  bool has_wgmma = false;  // some product is by wgmma
   StageChecks stages;
   RegisterBudget registers;
   TmaStaging staging;

@@ -138,7 +138,7 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
       "the {} x {} tile of {} x {} warps of {} ({})", tile.m, tile.n, tile.warps_m, tile.warps_n,
       out.parts_.warpgroup ? isa::spell(*out.parts_.warpgroup) : "mma.sync " + kind.shape.text(),
       detail::text(state_->log.place())));
-  state_->fill.read_by_wgmma |= out.parts_.warpgroup.has_value();
+  state_->has_wgmma |= out.parts_.warpgroup.has_value();
   if (out.parts_.warpgroup) {
     state_->log.withdraw(detail::product_text(kind.a, kind.b));
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),

@@ -220,7 +220,7 @@ std::vector<Scalar> at_element(detail::KernelState& state, std::string_view spel
   if (refuse_remote(state, memory, spelling)) return std::vector<Scalar>(16, detail::bad_scalar());
   const auto address = checked_address(state, memory, row, col);
   if (!address) return std::vector<Scalar>(16, detail::bad_scalar());
-  state.fill.read_by_threads |= state.memories.of(memory).in_shared;
+  if (state.memories.of(memory).in_shared) state.roles.note_read(detail::StageAccess::load);
   return named_instruction(state, spelling, operands, &*address);
 }
 

@@ -45,7 +45,8 @@ class Copier {
   void copy() {
     if (!choose_width()) return;
     const std::int64_t chunks = rows_ * cols_ / each(), threads = threads_;
-    state_.fill.by_threads = true;
+    if (state_.fill)
+      state_.fill->writes.add(asynchronous_ ? StageAccess::cp_async : StageAccess::store);
     const std::int64_t whole = chunks / threads, rest = chunks % threads, together = batch(),
                        looped = whole <= most_unrolled() ? 0 : whole / together * together;
     if (looped) {
@@ -142,8 +143,7 @@ class Copier {
     major_ = selection_.row_of ? Major::row : from == Major::none ? to : from;
     const bool together = from == to && from == major_ && from != Major::none;
     if (!has_whole_bytes(together)) return false;
-    asynchronous_ = state_.fill.asynchronous && may_be_asynchronous();
-    if (state_.fill.asynchronous && !asynchronous_) state_.fill.plain = true;
+    asynchronous_ = state_.fill && may_be_asynchronous();
     if (!together)
       refused_.push_back(
           fmt::format("wider accesses: elements contiguous in {} are not contiguous in {}",
@@ -163,7 +163,6 @@ class Copier {
     if (asynchronous_ && bytes() < 4) {
       refused_.push_back(fmt::format("cp.async: it copies 4, 8 or 16 bytes, found {}", bytes()));
       asynchronous_ = false;
-      state_.fill.plain = true;
     }
     if (!asynchronous_ && together) parts_ = loads_of_word();
     return true;
@@ -352,7 +351,7 @@ class Copier {
                                  : bytes() == 16 ? "cp.async.cg, "
                                                  : "cp.async.ca, ";
     const bool ragged = from_.row_edge || from_.col_edge || to_.row_edge || to_.col_edge;
-    if (state_.fill.asynchronous && state_.roles.current == Role::producer && bytes() < 4)
+    if (state_.fill && state_.roles.current == Role::producer && bytes() < 4)
       state_.log.warn(
           "slow-instruction"_rule,
           fmt::format("copy {} to {}: {} accesses of {} for each stage, not TMA or cp.async; {}",
@@ -409,10 +408,10 @@ bool takes_row_indices(KernelState& state, const Tensor& matrix, const Tensor& t
 }  // namespace
 
 void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
-               const CopySelection& selection) {
+               const CopySelection& selection, const TmaHints& hints) {
   const bool owned = state.owns(from, from.name) & state.owns(to, to.name);
   if (!owned || from.memory < 0 || to.memory < 0) return;
-  if (state.fill.asynchronous && refuse_remote(state, to, "a fill callback")) return;
+  if (state.fill && refuse_remote(state, to, "a fill callback")) return;
   std::int64_t rows = 0, cols = 0, to_rows = 0, to_cols = 0;
   // The tile in shared memory says how many rows are copied by index.
   const bool scatters = state.memories.of(from).in_shared, by_index = selection.row_of != nullptr;
@@ -446,7 +445,7 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
   if (selects)
     refused.emplace_back(by_index ? "cp.async.bulk.tensor: rows are selected by index"
                                   : "cp.async.bulk.tensor: a condition selects elements");
-  else if (copy_by_tma(state, from, to, refused)) return;
+  else if (copy_by_tma(state, from, to, hints, refused)) return;
   Copier(state, from, to, rows, cols, thread_index(state), thread_count(state), std::move(refused),
          selection)
       .copy();

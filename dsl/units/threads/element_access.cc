@@ -216,7 +216,7 @@ Scalar Builder::read(const Global& from, const Scalar& row, const Scalar& col, H
 }
 Scalar Builder::read(const Shared& from, const Scalar& row, const Scalar& col, Here at) {
   state_->at(at);
-  state_->fill.read_by_threads = true;
+  state_->roles.note_read(detail::StageAccess::load);
   if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
   return detail::read_element(*state_, tensor_of(from), row, col);
 }
@@ -228,7 +228,7 @@ Scalar Builder::read_if(const Global& from, const Scalar& row, const Scalar& col
 Scalar Builder::read_if(const Shared& from, const Scalar& row, const Scalar& col,
                         const Scalar& condition, Here at) {
   state_->at(at);
-  state_->fill.read_by_threads = true;
+  state_->roles.note_read(detail::StageAccess::load);
   if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
   return detail::read_element_if(*state_, condition, tensor_of(from), row, col);
 }

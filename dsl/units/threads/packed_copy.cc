@@ -44,7 +44,7 @@ class PackedCopier {
 
  private:
   int bytes() const { return group * bits(from_.type) / 8; }
-  bool asynchronous() const { return state_.fill.asynchronous && state_.config.has_async_copy(); }
+  bool asynchronous() const { return state_.fill && state_.config.has_async_copy(); }
 
   // Whether both tiles consist of whole groups; records how much of one can be copied at a time.
   bool good() {

@@ -192,7 +192,7 @@ std::vector<Scalar> Builder::read_vector(const Global& from, const Scalar& row, 
 std::vector<Scalar> Builder::read_vector(const Shared& from, const Scalar& row, const Scalar& col,
                                          int count, Here at) {
   state_->at(at);
-  state_->fill.read_by_threads = true;
+  state_->roles.note_read(detail::StageAccess::load);
   if (tensor_of(from).memory >= 0) note_read(*state_, tensor_of(from));
   return read_neighbours(*state_, tensor_of(from), row, col, count);
 }

@@ -89,7 +89,7 @@ class PixelCopy {
     const codegen::Pointer map = this->map();
     state_.memories.of(tensor_of(from_.rows())).ever_read = true;
     codegen::FunctionBuilder& f = state_.f();
-    f.if_then(state_.fill.starts_tma, [&] {
+    f.if_then(state_.fill->issuer, [&] {
       stop_beyond_filter();
       const Position at = position(first);
       std::vector<codegen::Value> pixel, offsets;  // the innermost dimension first
@@ -102,11 +102,10 @@ class PixelCopy {
         std::vector<codegen::Value> coordinates{state_.value(as_signed(channel_) + x, s32)};
         coordinates.insert(coordinates.end(), pixel.begin(), pixel.end());
         coordinates.push_back(state_.value(at.image, u32));
-        f.pixels_load(address_of(state_, to_, 0, x), map, coordinates, offsets,
-                      state_.fill.barrier);
+        f.pixels_load(address_of(state_, to_, 0, x), map, coordinates, offsets, state_.fill->full);
       }
     });
-    state_.fill.tma_bytes += static_cast<int>(rows() * columns() * bits(to_.type) / 8);
+    state_.fill->writes.add_tma_load(static_cast<int>(rows() * columns() * bits(to_.type) / 8));
     state_.log.choose(fmt::format("copy {} to {}", tensor_of(from_.rows()).name, to_.name),
                       fmt::format("cp.async.bulk.tensor.{}d.im2col", dimensions_ + 2),
                       fmt::format("one thread issues {} of {} pixels with {} channels; pixels "

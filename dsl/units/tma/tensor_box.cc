@@ -95,17 +95,17 @@ class TensorBox {
     codegen::FunctionBuilder& f = state_.f();
     const codegen::Pointer map = this->map();
     state_.memories.of(tensor_of(from_.rows())).ever_read = true;
-    f.if_then(state_.fill.starts_tma, [&] {
+    f.if_then(state_.fill->issuer, [&] {
       for (std::int64_t x = 0; x < size_.back(); x += boxes_.panel) {
         std::vector<codegen::Value> coordinates{state_.value(as_signed(origin_.back()) + x, s32)};
         for (std::size_t d = size_.size() - 1; d-- > 0;)
           coordinates.push_back(state_.value(as_signed(origin_[d]), s32));
-        f.tensor_load(address_of(state_, to_, 0, x), map, coordinates, state_.fill.barrier);
+        f.tensor_load(address_of(state_, to_, 0, x), map, coordinates, state_.fill->full);
       }
     });
     std::int64_t bytes = bits(to_.type) / 8;
     for (const int each : size_) bytes *= each;
-    state_.fill.tma_bytes += static_cast<int>(bytes);
+    state_.fill->writes.add_tma_load(static_cast<int>(bytes));
     state_.log.choose(fmt::format("copy {} to {}", tensor_of(from_.rows()).name, to_.name),
                       fmt::format("cp.async.bulk.tensor.{}d", size_.size()),
                       fmt::format("one thread issues {} of {} elements of a row; out-of-bounds "

@@ -17,17 +17,18 @@ constexpr std::int64_t longest = longest_in_box;
 
 class BoxCopier {
  public:
-  BoxCopier(KernelState& state, const Tensor& from, const Tensor& to)
+  BoxCopier(KernelState& state, const Tensor& from, const Tensor& to, const TmaHints& hints)
       : state_(state),
         from_(from),
         to_(to),
+        hints_(hints),
         matrix_(state, from),
         line_(*(matrix_.is_row_major() ? to.layout.cols : to.layout.rows).constant()),
         lines_(*(matrix_.is_row_major() ? to.layout.rows : to.layout.cols).constant()) {}
 
   /// Why TMA cannot copy it; empty if it can.
   std::string problem() {
-    if (!state_.fill.starts_tma.valid() && state_.config.has_tma())
+    if (!state_.fill->issuer.valid() && state_.config.has_tma())
       return "TMA loads fill stages of a warp-specialized pipeline only";
     const std::string global = matrix_.problem();
     if (!global.empty()) return global;
@@ -43,9 +44,9 @@ class BoxCopier {
   void copy() {
     const Share share = this->share();
     state_.memories.of(from_).ever_read = true;
-    state_.f().if_then(state_.fill.starts_tma, [&] { load(share); });
-    state_.fill.tma_bytes += static_cast<int>(line_ * lines_ * bits(from_.type) / 8);
-    state_.fill.sharing = std::max(state_.fill.sharing, share.sharing);
+    state_.f().if_then(state_.fill->issuer, [&] { load(share); });
+    state_.fill->writes.add_tma_load(static_cast<int>(line_ * lines_ * bits(from_.type) / 8),
+                                     share.sharing);
     tell(share);
   }
 
@@ -136,8 +137,8 @@ class BoxCopier {
     if (repeats_along(share) && along.constant() != 0)
       inner = select(inner < *matrix_.length(), inner, (*matrix_.length() - 1) / width_ * width_);
     state_.f().tensor_load(address_of(state_, to_, row, col), map(lines),
-                           matrix_.coordinates_at(inner, outer), state_.fill.barrier, share.blocks,
-                           state_.fill.eviction);
+                           matrix_.coordinates_at(inner, outer), state_.fill->full, share.blocks,
+                           hints_.eviction);
   }
 
   codegen::Pointer map(std::int64_t lines) {
@@ -149,7 +150,7 @@ class BoxCopier {
   void tell(const Share& share) {
     const bool rounds = state_.memories.of(to_).rounded_to_tf32, shared = share.blocks.valid();
     constexpr std::string_view policies[] = {"", "; L2 evicts them first", "; L2 evicts them last"};
-    const std::string_view evicts = policies[static_cast<int>(state_.fill.eviction)];
+    const std::string_view evicts = policies[static_cast<int>(hints_.eviction)];
     const std::int64_t height = std::min(share.lines, longest),
                        boxes = share.line / width_ * (share.lines / height);
     std::string heights = std::to_string(height);
@@ -186,25 +187,25 @@ class BoxCopier {
       const codegen::Value all = f.constant(u32, std::int64_t{of_first});
       return first.constant() ? all : f.shift_left(all, state_.value(first, u32));
     };
-    if (state_.fill.among == Among::row) {
+    if (hints_.among == Among::row) {
       std::uint32_t first = 0;
       for (int i = 0; i < cols; ++i) first |= 1U << (i * rows);
       return {Sharing::cross, cols, rank / rows, bits(first, rows == 1 ? Scalar(0) : rank % rows)};
     }
-    if (state_.fill.among == Among::column && cols > 1)
+    if (hints_.among == Among::column && cols > 1)
       return {Sharing::cross, rows, rank % rows, bits((1U << rows) - 1, rank / rows * rows)};
     return {Sharing::all, blocks, rank, bits((1U << blocks) - 1, 0)};
   }
   const char* ctas() const {
-    if (state_.config.options.cluster_columns > 1 && state_.fill.among == Among::row)
+    if (state_.config.options.cluster_columns > 1 && hints_.among == Among::row)
       return " to all CTAs in its row of the cluster";
-    if (state_.config.options.cluster_columns > 1 && state_.fill.among == Among::column)
+    if (state_.config.options.cluster_columns > 1 && hints_.among == Among::column)
       return " to all CTAs in its column of the cluster";
     return " to all CTAs of the cluster";
   }
   Share share() {
     Share out{line_, lines_};
-    if (state_.fill.among == Among::none || state_.config.options.cluster == 1) return out;
+    if (hints_.among == Among::none || state_.config.options.cluster == 1) return out;
     const Arch arch = state_.config.target.arch;
     if (!isa::advised(isa::Advice::multicast, arch)) {
       refused_.push_back(fmt::format(".multicast::cluster: {}, the target is {}",
@@ -239,6 +240,7 @@ class BoxCopier {
   KernelState& state_;
   const Tensor& from_;
   const Tensor& to_;
+  TmaHints hints_;
   TmaMatrix matrix_;
   std::vector<std::string> refused_;
   std::int64_t line_, lines_;  // of the tile: elements in one, and how many
@@ -248,14 +250,14 @@ class BoxCopier {
 
 }  // namespace
 
-bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to,
+bool copy_by_tma(KernelState& state, const Tensor& from, const Tensor& to, const TmaHints& hints,
                  std::vector<std::string>& refused) {
-  if (state.roles.current != Role::producer || !state.fill.asynchronous) return false;
-  if (state.flights.depth() != state.roles.fill_depth) {
+  if (state.roles.current != Role::producer || !state.fill) return false;
+  if (state.flights.depth() != state.fill->depth) {
     refused.emplace_back("cp.async.bulk.tensor: it is in a loop or condition of the fill callback");
     return false;
   }
-  BoxCopier copier(state, from, to);
+  BoxCopier copier(state, from, to, hints);
   if (const std::string problem = copier.problem(); !problem.empty()) {
     refused.push_back("cp.async.bulk.tensor: " + problem);
     if (copier.lacks_promise())

@@ -11,10 +11,9 @@ std::string tensor_problem(const KernelState& state, const Tensor& to, const Sca
   const int element = bits(to.type);
   if (!state.config.has_tma())
     return fmt::format("requires sm_90 and PTX 8.0, the target is {}", state.config.target.text());
-  if (state.roles.current != Role::producer || !state.fill.asynchronous ||
-      !state.fill.starts_tma.valid())
+  if (state.roles.current != Role::producer || !state.fill || !state.fill->issuer.valid())
     return "TMA loads fill stages of a warp-specialized pipeline only";
-  if (state.flights.depth() != state.roles.fill_depth)
+  if (state.flights.depth() != state.fill->depth)
     return "it is in a loop or condition of the fill callback";
   if (element < 8) return fmt::format("requires elements of at least 8 bits, found {}", element);
   if (to.layout.major() != Major::row)

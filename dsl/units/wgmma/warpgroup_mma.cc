@@ -148,6 +148,7 @@ std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand ope
         fmt::format("wgmma reads {0} only in the layout of shared_{0}(), with {1} contiguous along "
                     "k; {2} is {3}",
                     name(operand), "elements of 8 and 32 bits", tile.name, tile.layout.text()));
+  state.roles.note_read(StageAccess::wgmma_read);
   // The tensor cores drop the low 13 bits of an f32.
   if (tile.type == f32) state.memories.of(tile).rounded_to_tf32 = true;
   return out;
