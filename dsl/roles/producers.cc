@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The producers' side of a pipeline: how its stages are filled and signalled.
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -68,16 +69,14 @@ class FillApart {
   Accesses writes_;
 };
 
-// The bytes that TMA loads to the stage are expected before its first copy, at `before`.
+// The bytes that TMA loads to the stage are expected before its first copy.
 void expect_bytes(KernelState& state, codegen::Value issuer, const Accesses& writes,
-                  codegen::Pointer full, int before) {
-  if (!writes.tma_bytes()) return;
-  codegen::FunctionBuilder& f = state.f();
-  f.at_mark(before,
-            [&] { f.if_then(issuer, [&] { f.mbarrier_expect(full, writes.tma_bytes()); }); });
+                  codegen::Pointer full) {
+  if (writes.tma_bytes())
+    state.f().if_then(issuer, [&] { state.f().mbarrier_expect(full, writes.tma_bytes()); });
 }
 
-// Then this thread's own copies arrive.
+// After its copies this thread's own arrive.
 void signal_stage(KernelState& state, const Publish& how, codegen::Pointer full) {
   if (!how.by_threads) return;
   codegen::FunctionBuilder& f = state.f();
@@ -106,20 +105,18 @@ void produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
             [&] { free = k.variable(k.constant(u32, stages.stages, stages.at), stages.at); });
   const Scalar count = k.convert(stages.count, u32, stages.at), ahead = minimum(*free, count);
   *free = 0;
-  int before = 0;
-  codegen::Pointer expecting;
   const auto fill_early = [&](const Scalar& t) {
     f.mbarrier_wait(early.of(pipeline.empty), early.other_parity());
     const Scalar stage = early.stage();
-    expecting = early.of(pipeline.full), before = f.mark();
-    fill.issue(codegen::Half::before, t, stage, expecting);
+    const codegen::Pointer full = early.of(pipeline.full);
+    expect_bytes(state, issuer, fill.writes(), full);
+    fill.issue(codegen::Half::before, t, stage, full);
     early.advance();
   };
   const auto fill_late = [&](const Scalar& t) {
     const Scalar stage = late.stage();
     const codegen::Pointer full = late.of(pipeline.full);
     fill.issue(codegen::Half::behind, t, stage, full);
-    expect_bytes(state, issuer, fill.writes(), expecting, before);
     signal_stage(state, publish(fill.writes(), pipeline.reads), full);
     late.advance();
   };
@@ -136,33 +133,26 @@ void produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
       stages.at);
 }
 
-// What is known only when the filling is described: which producers have work.
-void finish_production(KernelState& state, const Stages& stages, RolePipeline& pipeline,
-                       const std::shared_ptr<Production>& production) {
-  codegen::FunctionBuilder& f = state.f();
-  const Publish how = publish(pipeline.writes, pipeline.reads);
-  pipeline.full_arrivals = how.arrivals(thread_count(state));
-  if (pipeline.writes.sharing() != Sharing::none)
-    state.roles.drains.emplace_back(
-        [&state, &f, production, at = stages.at, empty = pipeline.empty, count = stages.stages] {
-          Builder builder(state.shared_from_this());
-          const auto wait = [&](const Scalar&) {
-            f.mbarrier_wait(production->cursor.of(empty), production->cursor.other_parity());
-            production->cursor.advance();
-          };
-          builder.when(
-              thread_index(state) < *production->busy, [&] { builder.loop(0, count, 1, wait, at); },
-              at);
-        });
-  if (pipeline.full_arrivals == 0)
-    state.log.report("kernel-option"_rule,
-                     "the fill callback writes no shared memory, so consumers would wait forever; "
-                     "copy() to a ring");
-  if (pipeline.full_arrivals == 1)
-    f.at_mark(state.roles.begin, [&] {
-      const Scalar own = thread_index(state);
-      *production->busy = select(state.scalar(tma_issuer(state)), own + 1, 0);
-    });
+// For those who have work: all producers or, where TMA alone fills, the lane that starts it. Others
+// must not wait with it: nobody waits for them, so they could miss a phase.
+void for_fillers(KernelState& state, const Publish& how, codegen::Value issuer,
+                 const std::function<void()>& body) {
+  if (how.by_issuer && !how.by_threads) state.f().if_then(issuer, body);
+  else body();
+}
+
+// Before they exit, those who fill other CTAs' stages wait until all are released.
+void drain(KernelState& state, const Stages& stages, const RolePipeline& pipeline,
+           const Publish& how, const std::shared_ptr<Cursor>& cursor) {
+  state.roles.drains.emplace_back(
+      [&state, how, cursor, at = stages.at, empty = pipeline.empty, count = stages.stages] {
+        Builder builder(state.shared_from_this());
+        const auto wait = [&](const Scalar&) {
+          state.f().mbarrier_wait(cursor->of(empty), cursor->other_parity());
+          cursor->advance();
+        };
+        for_fillers(state, how, tma_issuer(state), [&] { builder.loop(0, count, 1, wait, at); });
+      });
 }
 
 std::string means(const Accesses& writes, const Accesses& reads) {
@@ -194,17 +184,8 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
   const bool begins = !ring || !ring->producer;
   RolePipeline& pipeline = state.roles.pipelines[number];
   codegen::FunctionBuilder& f = state.f();
-  const auto production =
-      begins ? std::make_shared<Production>(Cursor(k, state, stages)) : ring->producer;
-  if (ring) ring->producer = production;
-  Cursor& cursor = production->cursor;
-  // Which producers have work is known only below: all, or the lane that issues TMA copies. Others
-  // must not wait with it: nobody waits for them, so they could miss a phase.
-  std::optional<ScalarVariable>& busy = production->busy;
-  if (begins) {
-    const Scalar all = k.constant(u32, thread_count(state), stages.at);
-    f.at_mark(state.roles.begin, [&] { busy = k.variable(all, stages.at); });
-  }
+  const auto cursor = begins ? std::make_shared<Cursor>(k, state, stages) : ring->producer;
+  if (ring) ring->producer = cursor;
   Fill fill{.pipeline = number, .issuer = tma_issuer(state)};
   Accesses writes;
   int behind = 0;
@@ -214,20 +195,17 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
     f.copy_async_wait(pending);
     f.proxy_fence();
     k.when(
-        exists, [&] { f.mbarrier_arrive(cursor.before(pipeline.full, by)); }, stages.at);
+        exists, [&] { f.mbarrier_arrive(cursor->before(pipeline.full, by)); }, stages.at);
   };
   const auto step = [&](const Scalar& t) {
-    f.mbarrier_wait(cursor.of(pipeline.empty), cursor.other_parity());
-    const Scalar stage = cursor.stage();
-    fill.full = cursor.of(pipeline.full);
-    const int before = f.mark();
-    if (apart) {
-      apart->issue(codegen::Half::both, t, stage, fill.full);
-      writes = apart->writes();
-    } else {
-      writes = describe_fill(state, stages, fill, t, stage);
-    }
-    expect_bytes(state, fill.issuer, writes, fill.full, before);
+    f.mbarrier_wait(cursor->of(pipeline.empty), cursor->other_parity());
+    const Scalar stage = cursor->stage();
+    fill.full = cursor->of(pipeline.full);
+    const int copies = f.detached_mark();
+    if (!apart) f.at_mark(copies, [&] { writes = describe_fill(state, stages, fill, t, stage); });
+    expect_bytes(state, fill.issuer, writes, fill.full);
+    if (apart) apart->issue(codegen::Half::both, t, stage, fill.full);
+    else f.place(copies);
     const Publish how = publish(writes, pipeline.reads);
     behind = how.behind(stages.stages);
     if (behind == 0) {
@@ -236,24 +214,32 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
       f.copy_async_commit();
       signal_before(behind, t >= behind, behind);
     }
-    cursor.advance();
+    cursor->advance();
   };
   const auto produce_all = [&] {
     // Only describing the callback tells whether it waits.
-    if (!ring && state.config.has_tma() && state.roles.consumers_wait)
+    if (!ring && state.config.has_tma() && state.roles.consumers_wait) {
       apart.emplace(state, stages, fill);
-    if (!apart || !apart->is_divided()) {
-      k.loop(0, stages.count, 1, step, stages.at);
-      for (int by = behind; by > 0; --by) signal_before(by, stages.count >= by, by - 1);
-      return;
+      writes = apart->writes();
     }
-    produce_in_parts(k, state, stages, pipeline, fill.issuer, cursor, *apart);
-    writes = apart->writes();
+    if (apart && apart->is_divided())
+      return produce_in_parts(k, state, stages, pipeline, fill.issuer, *cursor, *apart);
+    k.loop(0, stages.count, 1, step, stages.at);
+    for (int by = behind; by > 0; --by) signal_before(by, stages.count >= by, by - 1);
   };
-  k.when(thread_index(state) < *busy, produce_all, stages.at);
+  // The copies are described first: who fills follows from what they are.
+  const int loop = f.detached_mark();
+  f.at_mark(loop, produce_all);
+  const Publish how = publish(writes, pipeline.reads);
+  for_fillers(state, how, fill.issuer, [&] { f.place(loop); });
   if (!begins) return check_means(state, pipeline, writes);
+  if (how.arrivals(1) == 0)
+    state.log.report("kernel-option"_rule,
+                     "the fill callback writes no shared memory, so consumers would wait forever; "
+                     "copy() to a ring");
   pipeline.writes = writes;
-  finish_production(state, stages, pipeline, production);
+  pipeline.full_arrivals = how.arrivals(thread_count(state));
+  if (writes.sharing() != Sharing::none) drain(state, stages, pipeline, how, cursor);
 }
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -51,13 +51,6 @@ class Reading {
   Accesses* around_;
 };
 
-/// A producer's side of one pipeline.
-struct Production {
-  explicit Production(Cursor at) : cursor(std::move(at)) {}
-  Cursor cursor;
-  std::optional<ScalarVariable> busy = {};  // so many threads have work
-};
-
 /// The producers' side of a pipeline by its number. `ring`: what warpgroups have in common; only
 /// the first of them begins it.
 void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t number,

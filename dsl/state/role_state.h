@@ -48,12 +48,12 @@ struct Turns {
   bool ping_pong = false;
 };
 
-struct Production;
+class Cursor;
 
 /// A ring of stages that warpgroups have in common, see PipelineOptions::turns.
 struct CommonRing {
   std::size_t pipeline = 0;
-  std::shared_ptr<Production> producer = {};  // from the first body on that it fills
+  std::shared_ptr<Cursor> producer = {};  // of its stages, from the first body on that it fills
 };
 
 constexpr int warpgroup_threads = 128, warps_of_warpgroup = warpgroup_threads / 32;

@@ -161,6 +161,16 @@ TEST_P(CompletionsRun, ARingThatThreadsReadIsNotFenced) {
   EXPECT_EQ(run(depth, body(true)), wanted);
 }
 
+// The lane that starts TMA loads is elected once, and alone runs the producers' loop.
+TEST_P(CompletionsRun, ProducersByTmaElectOnce) {
+  if (std::string_view(GetParam()) != "sm_90a") GTEST_SKIP() << "needs TMA";
+  const Body body = pipeline_of([](Parts& p, Scalar t, Scalar s) { p.fill(t, s); },
+                                [](Parts& p, Scalar s) { p.add(s); });
+  const auto compiled = compile(product(depth, body), target_of(GetParam()));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(times(compiled->ptx, "elect.sync"), 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, CompletionsRun, testing::Values("sm_80", "sm_90a"),
                          [](const auto& info) { return std::string(info.param); });
 
