@@ -98,13 +98,10 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
 
 }  // namespace
 
-void leave_stage(Builder& k, KernelState& state, std::size_t number, const Scalar& stage,
-                 const std::source_location& at) {
+void leave_stage(KernelState& state, std::size_t number, const Scalar& stage) {
   RolePipeline& pipeline = state.roles.pipelines[number];
   pipeline.reads.add_kinds(*state.roles.reads);
-  if (pipeline.ping_pong || (state.config.options.cluster > 1 && state.config.has_tma()))
-    pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
-  else release_stage(k, state, pipeline, stage, at);
+  pipeline.releases.emplace_back(state.f().mark(), state.value(stage, u32));
 }
 
 void settle_releases(Builder& k, KernelState& state, RolePipeline& pipeline) {
@@ -130,7 +127,7 @@ LateRelease::LateRelease(Builder& k, KernelState& state, const Stages& stages, s
 
 void LateRelease::leave() {
   const Scalar stage = stage_;
-  leave_stage(k_, state_, pipeline_, stage, stages_.at);
+  leave_stage(state_, pipeline_, stage);
   stage_ = select(stage == stages_.stages - 1, 0, stage + 1);
 }
 

@@ -59,13 +59,12 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
 /// Declares the mbarriers of a pipeline, the last one from then on.
 void add_pipeline(KernelState& state, const Stages& stages);
 
-/// Consumers release a stage, as release() says. With multicast, they arrive at the barriers of all
-/// blocks that fill this one's stages; the producers decide which these are: then, and in
-/// ping-pong, it waits for settle_releases().
-void leave_stage(Builder& k, KernelState& state, std::size_t pipeline, const Scalar& stage,
-                 const std::source_location& at);
+/// Consumers release a stage here. What that takes follows from all that they read of the
+/// pipeline's stages and whose stages it is filled with: settle_releases() describes it.
+void leave_stage(KernelState& state, std::size_t pipeline, const Scalar& stage);
 
-/// It is known now whether blocks fill each other's stages, and who reads them of all warpgroups.
+/// Both sides of the pipeline have been described. With multicast, consumers arrive at the barriers
+/// of all CTAs that fill this one's stages.
 void settle_releases(Builder& k, KernelState& state, RolePipeline& pipeline);
 
 /// Whether a pipeline has stages enough for LateRelease, see model::most_prompt_stages.

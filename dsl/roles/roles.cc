@@ -25,8 +25,7 @@ namespace {
 class Consumption {
  public:
   Consumption(Builder& k, KernelState& state, const Stages& stages)
-      : k_(k),
-        state_(state),
+      : state_(state),
         at_(stages.at),
         number_(state.roles.pipelines.size()),
         cursor_(k, state, stages),
@@ -47,12 +46,11 @@ class Consumption {
     state_.at(at_);
     // MMAs whose results are not used yet may still be reading.
     if (!state_.flights.all_landed()) land_all(state_);
-    leave_stage(k_, state_, number_, cursor_.stage(), at_);
+    leave_stage(state_, number_, cursor_.stage());
     cursor_.advance();
   }
 
  private:
-  Builder& k_;
   KernelState& state_;
   std::source_location at_;
   std::size_t number_;

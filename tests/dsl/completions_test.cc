@@ -129,6 +129,22 @@ TEST_P(CompletionsRun, EachSideArrivesAsOftenAsItsAccessesNeed) {
   }
 }
 
+// What one description of a peeled use callback reads counts in the other, too.
+TEST_P(CompletionsRun, AFirstTileThatIsNotReadIsReleasedLikeOthers) {
+  const auto got = run(depth, [](Parts& p) {
+    p.k.roles([&] {
+      p.k.pipeline(
+          PipelineOptions{.stages = 2, .peel_first = true}, tiles,
+          [&](Scalar t, Scalar s) { p.fill(t, s); },
+          [&](Scalar t, Scalar s) {
+            if (t.constant() != 0) p.add(s);
+          });
+      p.k.store(p.c, p.sum);
+    });
+  });
+  EXPECT_EQ(got, expected(depth, size, depth));
+}
+
 // Only what wgmma reads of a ring is fenced, whatever other rings are for.
 TEST_P(CompletionsRun, ARingThatThreadsReadIsNotFenced) {
   if (std::string_view(GetParam()) != "sm_90a") GTEST_SKIP() << "mma.sync reads as threads do";
