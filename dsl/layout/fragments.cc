@@ -74,8 +74,7 @@ std::vector<Fragment> take_off(KernelState& state, const std::vector<Fragment>& 
 }
 
 void land_all(KernelState& state) {
-  if (state.has_wgmma && state.roles.current != Role::producer)
-    state.flights.land_all(state.f());
+  if (state.has_wgmma && state.roles.current != Role::producer) state.flights.land_all(state.f());
 }
 
 FragmentVariable make_variable(KernelState& state, const FragmentKind& kind,
