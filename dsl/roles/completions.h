@@ -4,6 +4,8 @@
 //
 // A stage has two mbarriers. Producers arrive at `full` when their writes are done, consumers at
 // `empty` when their reads are. Where a callback has accesses of several kinds, their rows add up.
+// Multicast is no kind of its own: with it consumers arrive at `empty` of each CTA that fills their
+// stages (settle_releases()).
 //
 // tcgen05.mma and tcgen05.cp are rows with Completion::Tcgen05Commit, tcgen05.ld and tcgen05.st
 // rows with Completion::Tcgen05Wait; they may publish and release.
