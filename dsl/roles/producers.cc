@@ -170,10 +170,12 @@ void check_means(KernelState& state, const RolePipeline& pipeline, const Accesse
   const std::string own = means(writes, pipeline.reads),
                     first = means(pipeline.writes, pipeline.reads);
   if (own == first) return;
-  state.log.report("kernel-option"_rule,
-                   fmt::format("ping_pong(): the stages of warpgroup {} are filled by {}, those of "
-                               "warpgroup 0 by {}; fill them by the same means, they are one ring",
-                               state.roles.warpgroup, own, first));
+  state.log.report(
+      "kernel-option"_rule,
+      fmt::format("pipeline({{.turns = true}}): the stages of warpgroup {} are filled by "
+                  "{}, those of warpgroup 0 by {}; fill them by the same means, they are "
+                  "one ring",
+                  state.roles.warpgroup, own, first));
 }
 
 }  // namespace

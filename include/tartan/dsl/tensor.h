@@ -85,11 +85,10 @@ class View {
   const std::optional<Edge>& row_edge() const { return tensor_.row_edge; }
   const std::optional<Edge>& col_edge() const { return tensor_.col_edge; }
 
-  /// Tile number `index` of a division into tiles of `size` elements: its first element is
-  /// index.row
-  /// * size.rows, index.col * size.cols. Tiles must divide shared memory. In global memory the last
-  /// tiles may exceed the matrix: copies zero-fill and stores skip the elements out of bounds;
-  /// Builder::read() and write() of single elements do not check.
+  /// Tile number `index` of a division into tiles of `size` elements: it begins at row
+  /// index.row * size.rows and column index.col * size.cols. Tiles must divide shared memory. In
+  /// global memory the last tiles may exceed the matrix: copies zero-fill and stores skip the
+  /// elements out of bounds; Builder::read() and write() of single elements do not check.
   ///   k.copy(A.tile({row, t}, {64, 32}), sA[stage]);
   View tile(const Coord& index, const Extent& size,
             const std::source_location& at = std::source_location::current()) const {
