@@ -95,4 +95,8 @@ void ClusterAlgebra::copy_register(Warp& warp, std::uint32_t to, std::uint32_t f
   });
 }
 
+void ClusterAlgebra::load_tensor(Warp& warp, const TensorMove&, isa::TensorCell) {
+  algebra.give_up(&warp, "values come from tensor memory");
+}
+
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -40,6 +40,7 @@ class ClusterAlgebra final : public ValueEvents {
   void save(Warp& warp, std::byte* to, std::size_t at, std::size_t bytes) override;
   void restore(Warp& warp, std::size_t at, const std::byte* from, std::size_t bytes) override;
   void copy_register(Warp& warp, std::uint32_t to, std::uint32_t from, int bits) override;
+  void load_tensor(Warp& warp, const TensorMove&, isa::TensorCell) override;
   bool multiply(Warp& warp, const MatrixOperation& m, const ScalePlaces& places) override;
   void multiply_warpgroup(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
                           const WgmmaOperands& operands) override;

@@ -38,6 +38,10 @@ ClusterDefinedness::ClusterDefinedness(Cluster& cluster, LaunchDefinedness& laun
   const Program& program = cluster.block(0).context().program;
   shared_.resize(cluster.size());
   for (auto& each : shared_) each.resize(cluster.block(0).shared_bytes());
+  tensor_.resize(cluster.size());
+  for (auto& each : tensor_)
+    if (program.uses_tensor_memory)
+      each.resize(std::size_t{TensorMemory::lanes} * TensorMemory::columns);
   locals_.resize(cluster.size() * warps);
   for (auto& each : locals_) each.resize(32 * variables_of(program));
   registers_.resize(cluster.size() * warps);
@@ -56,6 +60,8 @@ void ClusterDefinedness::start() {
   const std::byte unwritten{launch_.poisoned ? std::uint8_t{0} : std::uint8_t{0xFF}};
   for (auto& each : shared_) std::ranges::fill(each, unwritten);
   for (auto& each : locals_) std::ranges::fill(each, unwritten);
+  for (auto& each : tensor_) std::ranges::fill(each, launch_.poisoned ? 0u : ~0u);
+  tensor_loads_.clear();
   origins_.clear();
   recent_ = nullptr;
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)

@@ -16,6 +16,7 @@ bool is_value(const isa::Spelling& spelling, const RegisterUse& use) {
     case ValueSources::Source: return use.operand == 1;
     case ValueSources::Predicates: return use.type == Type::pred;
     case ValueSources::Arguments: return use.operand != 0 || spelling.signatures.empty();
+    case ValueSources::Registers: return true;
     case ValueSources::Factors: return use.operand <= 1 && use.type != Type::b64;
   }
   return false;

@@ -23,6 +23,10 @@ std::string place_text(const LaunchContext& context, const UndefinedOrigin& orig
     case Place::local: return fmt::format("local memory at 0x{:x}", origin.address);
     case Place::global: return global_text(context, origin.address);
     case Place::lane: return fmt::format("lane {}", origin.address);
+    case Place::tensor:
+      return "tensor memory, " + cell_text(static_cast<int>(origin.address >> 16),
+                                           static_cast<int>(origin.address & 0xFFFF));
+    case Place::tensor_load: return {};
     case Place::race: break;  // such launches report nothing
   }
   return {};
@@ -62,8 +66,12 @@ std::string UndefinedReports::text(const Entry& entry) const {
     text += fmt::format("{} on {} reads {}, which its member mask does not name",
                         opcode(context_, from.pc), line_text(context_, from.pc),
                         place_text(context_, from));
+  else if (from.place == UndefinedOrigin::Place::tensor_load)
+    text += fmt::format("{} on {} need not have brought it yet: expected tcgen05.wait::ld",
+                        opcode(context_, from.pc), line_text(context_, from.pc));
   else text += place_text(context_, from) + " was never written";
   if (from.place != UndefinedOrigin::Place::lane &&
+      from.place != UndefinedOrigin::Place::tensor_load &&
       line(context_, from.pc) != line(context_, entry.use.pc))
     text +=
         fmt::format(", {} on {} reads it", opcode(context_, from.pc), line_text(context_, from.pc));

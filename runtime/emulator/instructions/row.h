@@ -79,6 +79,7 @@ enum class ValueSources : std::uint8_t {
   Predicates,  // those of bar.red
   Arguments,   // of a call
   Factors,     // of wgmma: what is multiplied and added, not the descriptors
+  Registers,   // of tcgen05.st: all but the address
 };
 
 /// What it computes over the reals, for `tartan equal` (runtime/emulator/algebra).

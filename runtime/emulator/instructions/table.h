@@ -67,6 +67,18 @@ inline constexpr Opcode stack[] = {alloca, stacksave, stackrestore};
 inline constexpr Opcode matrix[] = {ldmatrix,   stmatrix, movmatrix, wmma_load,
                                     wmma_store, wmma_mma, mma};
 inline constexpr Opcode warpgroup[] = {wgmma, wgmma_fence, wgmma_commit_group, wgmma_wait_group};
+inline constexpr Opcode tensor_memory[] = {tcgen05_alloc,
+                                           tcgen05_dealloc,
+                                           tcgen05_relinquish_alloc_permit,
+                                           tcgen05_ld,
+                                           tcgen05_ld_red,
+                                           tcgen05_st,
+                                           tcgen05_wait_ld,
+                                           tcgen05_wait_st,
+                                           tcgen05_fence_before_thread_sync,
+                                           tcgen05_fence_after_thread_sync};
+inline constexpr Opcode tensor_copies[] = {tcgen05_cp};
+inline constexpr Opcode tensor_products[] = {tcgen05_mma, tcgen05_commit};
 inline constexpr Opcode approximations[] = {fma, rcp, sqrt, rsqrt, ex2, lg2, sin, cos, tanh};
 inline constexpr Opcode launch_control[] = {clusterlaunchcontrol_try_cancel,
                                             clusterlaunchcontrol_query_cancel};
@@ -93,6 +105,9 @@ extern const EmulatedRow control_rows[std::size(topics::control)];
 extern const EmulatedRow stack_rows[std::size(topics::stack)];
 extern const EmulatedRow matrix_rows[std::size(topics::matrix)];
 extern const EmulatedRow warpgroup_rows[std::size(topics::warpgroup)];
+extern const EmulatedRow tensor_memory_rows[std::size(topics::tensor_memory)];
+extern const EmulatedRow tensor_copies_rows[std::size(topics::tensor_copies)];
+extern const EmulatedRow tensor_products_rows[std::size(topics::tensor_products)];
 extern const EmulatedRow approximations_rows[std::size(topics::approximations)];
 extern const EmulatedRow launch_control_rows[std::size(topics::launch_control)];
 

@@ -86,6 +86,7 @@ Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
     warp.stack_top = program.stack_begin;
   }
   for (Barrier& barrier : barriers_) barrier.arrived.resize(count);
+  if (program.uses_tensor_memory) tensor_ = std::make_unique<TensorMemory>();
   if (!program.warpgroup_operations.empty())
     warpgroups_.resize((count + warps_of_warpgroup - 1) / warps_of_warpgroup);
 }
@@ -101,6 +102,7 @@ void Block::start(Dim3 place) {
     for (auto& each : barrier.arrived) each.clear();
   }
   std::ranges::fill(warpgroups_, Warpgroup{});
+  if (tensor_) tensor_->start();
   register_changes_.assign(warps_.size(), {});
   free_registers_ = 0;
   const std::uint32_t registers = first_registers();
@@ -448,6 +450,11 @@ void Block::report_deadlock() {
       if (group.state == Group::State::for_registers)
         return fail(warp, group.pc - 1, "deadlock"_rule,
                     fmt::format("waits for {}", registers_text(warp, group.wanted)), 0, 0);
+  for (Warp& warp : warps_)
+    for (const Group& group : warp.groups)
+      if (group.state == Group::State::for_columns)
+        return fail(warp, group.pc, "deadlock"_rule,
+                    fmt::format("waits for {}", columns_text(group.wanted)), 0, 0);
   for (Warp& warp : warps_)
     for (const Group& group : warp.groups) {
       return fail(warp, group.pc - 1, "barrier-deadlock"_rule,

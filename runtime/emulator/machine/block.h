@@ -18,6 +18,7 @@
 
 #include "runtime/emulator/machine/heap.h"
 #include "runtime/emulator/machine/multiprocessor.h"
+#include "runtime/emulator/machine/tensor_memory.h"
 #include "runtime/emulator/machine/warp.h"
 #include "tartan/ptx/tree.h"
 
@@ -133,6 +134,14 @@ class Block {
   void set_registers(Warp& warp, std::uint32_t count, bool more);
   /// "40 more registers for each, of which the block has ..."
   std::string registers_text(const Warp& warp, std::uint32_t wanted) const;
+  /// Of programs that use it.
+  TensorMemory& tensor() { return *tensor_; }
+  /// Columns have been given back: who waits for some tries again.
+  void hand_out_columns();
+  /// "64 columns of tensor memory, of which 480 are allocated".
+  std::string columns_text(std::uint32_t wanted) const;
+  /// A warp has exited: with the last one, all columns must be free.
+  void check_allocations(Warp& warp);
   void lanes_exited() { recheck_ = true; }
   /// All lanes of `warp` have.
   void warp_exited(Warp& warp);
@@ -177,6 +186,7 @@ class Block {
   std::uint64_t shared_bytes_ = 0;
   Dim3 place_;
   Barrier barriers_[16];
+  std::unique_ptr<TensorMemory> tensor_;
   std::vector<Warpgroup> warpgroups_;
   std::vector<std::vector<RegisterChange>> register_changes_;  // of the warps
   std::uint32_t free_registers_ = 0;  // of a lane: each counts for a whole warp

@@ -18,6 +18,7 @@
 #include "runtime/emulator/machine/mbarrier.h"
 #include "runtime/emulator/machine/program.h"
 #include "runtime/emulator/machine/scope.h"
+#include "runtime/emulator/machine/tensor_memory.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -118,6 +119,41 @@ enum class AsyncKind : std::uint8_t {
   product      // wgmma
 };
 
+/// Who accesses tensor memory: tcgen05.dealloc, for whom the columns are a piece of memory; a
+/// warp's loads and stores, which are over at its wait; or the tensor core, whose work is over when
+/// tcgen05.commit has told an mbarrier so.
+enum class TensorAgent : std::uint8_t { thread, load, store, core };
+
+struct TensorTouch {
+  TensorAgent agent = TensorAgent::load;
+  bool writes = false;
+  bool accumulator = false;  // of the tensor core: D, which its products keep in order
+  TensorArea area;
+};
+
+/// 16 bytes of shared memory that hold elements of a factor: `count` rows or columns from `first`.
+struct TileChunk {
+  std::uint64_t address = 0;
+  int first = 0, count = 1;
+};
+
+/// A factor that the tensor core reads in the block's shared memory.
+struct TensorTile {
+  char name = 'A';
+  std::span<const TileChunk> chunks;
+};
+
+/// What a product leaves undefined: the place of D, and where its factors are.
+struct TensorProductPlaces {
+  std::span<const TileChunk> a, b;       // in shared memory
+  TensorArea a_cells;                    // in tensor memory, by rows; no lanes: it is not there
+  std::span<const TensorArea> others;    // cells on which all of D depends: scales, metadata
+  std::span<const std::uint8_t> d_lane;  // of each row
+  int d_column = 0, columns = 0;
+  bool accumulates = false, half = false;   // half: of a cell the lower 16 bits
+  const std::uint32_t* disabled = nullptr;  // lanes that are not written: four words
+};
+
 /// What lanes are about to do to an mbarrier.
 struct MbarrierUse {
   MbarrierAction action = MbarrierAction::arrive;
@@ -204,6 +240,12 @@ class Events {
   /// They close a group, or wait for all but the last `pending` of them; none: for all that they
   /// issued. `reads`: for what those read alone.
   virtual void commit(Warp&, AsyncKind) {}
+  /// Of tensor memory: the tensor core's accesses are those of the lane that issued them.
+  virtual bool access_tensor(Warp&, int /*lane*/, const TensorTouch&) { return true; }
+  virtual bool read_tile(Warp&, int /*lane*/, const TensorTile&) { return true; }
+  /// tcgen05.wait::ld or ::st; tcgen05.commit, which arrives later.
+  virtual void wait_for_tensor(Warp&, TensorAgent) {}
+  virtual void commit_tensor(Warp&, int /*lane*/, std::byte*) {}
   virtual void wait(Warp&, AsyncKind, std::optional<std::uint32_t> /*pending*/, bool /*reads*/) {}
 };
 
@@ -240,6 +282,16 @@ class ValueEvents {
   virtual bool issue_product(Warp&, std::span<Warp>, const WarpgroupOperation&) { return true; }
   virtual void multiply_warpgroup(Warp&, std::span<Warp>, const WarpgroupOperation&,
                                   const WgmmaOperands&) {}
+
+  // Tensor memory.
+  virtual void gave_columns(Warp&, const TensorMemory::Allocation&) {}
+  virtual void load_tensor(Warp&, const TensorMove&, isa::TensorCell /*first*/) {}
+  virtual void store_tensor(Warp&, const TensorMove&, isa::TensorCell /*first*/) {}
+  virtual void loads_are_over(Warp&) {}
+  virtual void multiply_tensor(Warp&, const TensorProductPlaces&) {}
+  /// 16 bytes of shared memory go to four cells from `to` on; `exactly`: as they are.
+  virtual void copy_to_tensor(Warp&, const std::byte* /*from*/, isa::TensorCell /*to*/,
+                              bool /*exactly*/) {}
 };
 
 /// Of a launch, for as long as that runs.

@@ -31,6 +31,7 @@
 #include "runtime/emulator/matrix/wgmma.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/opcode.h"
+#include "tartan/isa/tensor_memory.h"
 #include "tartan/ptx/tree.h"
 #include "tartan/runtime/device.h"
 
@@ -153,6 +154,16 @@ struct WarpgroupOperation {
   std::optional<WgmmaProduct> product;
 };
 
+/// A decoded tcgen05.ld, .ld.red or .st.
+struct TensorMove {
+  isa::TensorAccess access;  // `first` is filled at run time
+  std::vector<std::uint32_t> registers;
+  std::vector<std::uint32_t> places;  // [element][lane]: lane << 16 | column, behind `first`
+  std::optional<std::uint32_t> reduced;
+  Type type = Type::b32;  // of the reduction
+  bool maximum = false, absolute = false, passes_nan = false;
+};
+
 /// A special register whose value is fixed for a warp's life: its slot is filled when the warp
 /// starts.
 struct SpecialSlot {
@@ -225,6 +236,7 @@ struct Program {
   std::vector<std::uint32_t> slots;
   std::vector<MatrixOperation> matrices;
   std::vector<WarpgroupOperation> warpgroup_operations;
+  std::vector<TensorMove> tensor_moves;
   std::vector<Frame> frames;  // of functions
   std::vector<SpecialSlot> specials;
   std::vector<SharedSlot> shared_slots;
@@ -245,7 +257,8 @@ struct Program {
   // It has bulk copies, wgmma or mbarriers: accesses to its shared memory are looked at in any
   // case.
   bool ordered = false;
-  bool invalidates = false;       // it has mbarrier.inval
+  bool invalidates = false;  // it has mbarrier.inval
+  bool uses_tensor_memory = false;
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
   std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
   // Of a thread: as many as the kernel's bounds allow (0: none stated, so that setmaxnreg is

@@ -45,7 +45,9 @@ std::string mbarrier_text(Warp& warp, const Group::Poll& poll) {
 
 // The instruction at which its lanes are.
 std::uint32_t place_of(const Group& group) {
-  const bool before = group.state == Group::State::ready || group.state == Group::State::gathering;
+  const bool before = group.state == Group::State::ready ||
+                      group.state == Group::State::gathering ||
+                      group.state == Group::State::for_columns;
   return before ? group.pc : group.pc - 1;
 }
 
@@ -61,6 +63,7 @@ std::string awaited(Warp& warp, const Group& group) {
                          warp.block->barrier_text(group.barrier));
     case Group::State::in_warpgroup: return "the other warps of the warpgroup";
     case Group::State::for_registers: return warp.block->registers_text(warp, group.wanted);
+    case Group::State::for_columns: return warp.block->columns_text(group.wanted);
     case Group::State::at_cluster: return "all threads of the cluster to arrive";
   }
   return {};

@@ -194,6 +194,7 @@ void Warp::exit() {
   block->lanes_exited();
   if (live) return;
   block->warp_exited(*this);
+  block->check_allocations(*this);
   tell(*this, &Events::exited);
 }
 

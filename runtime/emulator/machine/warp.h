@@ -32,7 +32,8 @@ struct Group {
     at_barrier,
     in_warpgroup,
     at_cluster,
-    for_registers
+    for_registers,
+    for_columns  // of tensor memory: the op runs again when some are free
   };
 
   /// The last wait for an mbarrier that was not done, and how the lanes come back to it.
@@ -51,7 +52,7 @@ struct Group {
   bool anywhere = false;       // gathering: others may do so at other places
   std::uint32_t required = 0;  // gathering: the lanes that must come
   std::uint32_t passed = 0;    // lanes that executed this op with another member mask
-  std::uint32_t wanted = 0;    // for_registers: how many a lane is to have
+  std::uint32_t wanted = 0;    // for_registers: how many a lane is to have; for_columns
   std::uint64_t last_run = 0;
   Poll poll;
 };
@@ -128,6 +129,8 @@ struct Warp {
   void wait_for_cluster();
   /// Parks them behind this op until the block has `wanted` registers for each of them.
   void wait_for_registers(std::uint32_t wanted);
+  /// Parks them at this op, which runs again when columns of tensor memory are given back.
+  void wait_for_columns(std::uint32_t wanted);
   /// Ends the turn of this warp after the op: it waits for something that another one does.
   void yield() {
     slice = 0;

@@ -63,6 +63,7 @@ ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch, std::unique_pt
       launch_(launch),
       clocks_(launch.numbers, launch.program),
       shared_(cluster.size(), Shadow(~0u)),
+      tensor_(cluster.size(), Shadow(~0u)),
       boxes_(cluster.size()),
       barriers_(std::size_t{16} * cluster.size()),
       outliving_(cluster.size()) {
@@ -75,6 +76,7 @@ void ClusterRaces::start(Cluster&, std::uint32_t index) {
     for (const Warp& warp : cluster_.block(rank).warps()) lanes_of_warps.push_back(warp.live);
   clocks_.start(index, lanes_of_warps);
   for (Shadow& shadow : shared_) shadow.clear();
+  for (Shadow& shadow : tensor_) shadow.clear();
   for (Boxes& boxes : boxes_) boxes.clear();
   for (VectorClock& each : barriers_) each = clocks_.fresh();
   for (auto& each : outliving_) each.clear();

@@ -27,6 +27,9 @@
 //                                    with the phase of the mbarrier that they complete
 //   wgmma, which reads its tiles     when one of the four warps has waited for its group, which is
 //                                    a group of the warpgroup
+//   tcgen05.ld and .st               when its warp has waited for it
+//   tcgen05.mma                      with the phase of the mbarrier that a later tcgen05.commit of
+//                                    its thread names
 //
 // and others know of it after they have learnt that from the issuer or the mbarrier.
 //
@@ -236,6 +239,10 @@ class ClusterRaces final : public Events {
   bool access_by_group(Warp& warp, int lane, const GroupAccess& access) override;
   bool issue_product(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& operation,
                      const WgmmaOperands& operands) override;
+  bool access_tensor(Warp& warp, int lane, const TensorTouch& touch) override;
+  bool read_tile(Warp& warp, int lane, const TensorTile& tile) override;
+  void wait_for_tensor(Warp& warp, TensorAgent agent) override;
+  void commit_tensor(Warp& warp, int lane, std::byte* mbarrier) override;
   void commit(Warp& warp, AsyncKind kind) override;
   void wait(Warp& warp, AsyncKind kind, std::optional<std::uint32_t> pending, bool reads) override;
 
@@ -298,6 +305,7 @@ class ClusterRaces final : public Events {
   };
   class Judge;
   class AsyncJudge;
+  class TensorJudge;
 
   Phases& phases(const std::byte* mbarrier);
   VectorClock& pending(const Warp& warp, const std::byte* mbarrier, bool of_cta);
@@ -378,7 +386,7 @@ class ClusterRaces final : public Events {
   const std::unique_ptr<LaunchRaces> own_;
   LaunchRaces& launch_;
   ThreadClocks clocks_;
-  std::vector<Shadow> shared_;  // of blocks
+  std::vector<Shadow> shared_, tensor_;  // of blocks
   std::vector<Boxes> boxes_;
   std::vector<VectorClock> barriers_;
   VectorClock arriving_, arrived_;  // at the cluster's barrier: in this phase, in the last one

@@ -16,10 +16,13 @@ namespace tartan::TARTAN_ABI::emulator {
 enum class Actor : std::uint8_t {
   thread,
   cp_async,
-  bulk_read,      // what copies of a bulk group take
-  bulk_write,     // and what they write
+  bulk_read,    // what copies of a bulk group take
+  bulk_write,   // and what they write
+  tensor_load,  // tcgen05.ld and .st, of a whole warp
+  tensor_store,
   init,           // mbarrier.init and mbarrier.inval
   product,        // wgmma: of a warpgroup's first warp
+  tensor_core,    // what a lane has issued to it
   fenced_shared,  // not an actor: what of `thread` a proxy fence has covered, in shared memory
   fenced_global,
   mbarrier

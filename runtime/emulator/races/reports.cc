@@ -194,6 +194,7 @@ std::string RaceReports::side_text(const RaceSide& side, bool with_block) const 
 }
 
 std::string RaceReports::memory_text(const Race& race) const {
+  if (race.tensor) return tensor_cell_text(race.address);
   return race.shared ? shared_text(context_, race.address) : global_text(context_, race.address);
 }
 
@@ -253,6 +254,9 @@ std::string RaceReports::copy_advice(const Race& race, Span span) const {
                    "the thread that issued it, and a barrier behind it";
     case Actor::bulk_read:
     case Actor::bulk_write: return group_advice(race, span);
+    case Actor::tensor_load:
+    case Actor::tensor_store:
+    case Actor::tensor_core: return tensor_advice(race);
     case Actor::product:
       return race.waited ? "the product has completed, but that is not ordered before this access: "
                            "wait for an mbarrier phase at which its warpgroup arrives after "

@@ -56,6 +56,7 @@ struct Race {
   std::uint64_t address = 0;  // in it, or in global memory
   bool waited = false;        // first is asynchronous, and was waited for
   bool mbarrier = false;      // second uses an mbarrier there
+  bool tensor = false;        // it is tensor memory: lane * 2048 + 4 * column
   char operand = 0;           // second is a product, and that its operand
   std::uint32_t lanes = 1;    // that issue the same store
   std::uint32_t use = 0;      // narrow_wait: the instruction that uses what was written
@@ -117,6 +118,8 @@ class RaceReports {
   std::string barrier_advice(const Race& race, Span span) const;
   std::string advice(const Race& race, Span span) const;
   std::string copy_advice(const Race& race, Span span) const;
+  static std::string tensor_advice(const Race& race);
+  static std::string tensor_cell_text(std::uint64_t address);
   std::string group_advice(const Race& race, Span span) const;
 
   const LaunchContext& context_;

@@ -409,6 +409,10 @@ void ThreadClocks::release_copies(const Warp& warp, std::uint32_t lanes, VectorC
   }
 }
 
+void ThreadClocks::release_core(const Warp& warp, std::uint32_t lane, VectorClock& to) {
+  to.raise(number(warp, Actor::tensor_core), 1u << lane, state(warp).time++);
+}
+
 bool ThreadClocks::has_waited(const Epoch& epoch) const {
   if (numbers_.cluster(epoch.warp) != cluster_) return false;
   const Actor actor = numbers_.actor(epoch.warp);

@@ -142,6 +142,10 @@ class ThreadClocks {
   /// Whether the thread that issued it has waited for it, if it is one of this cluster.
   bool has_waited(const Epoch& epoch) const;
 
+  /// What a lane has issued to the tensor core up to now is over for those who learn of `to`:
+  /// tcgen05.commit.
+  void release_core(const Warp& warp, std::uint32_t lane, VectorClock& to);
+
   // wgmma: groups of a warpgroup, each of whose warps commits them and waits for them.
   Epoch product_epoch(const Warp& warp) const;
   /// A product is issued, in the group that is committed next.
@@ -176,7 +180,8 @@ class ThreadClocks {
     std::uint32_t time = 1, waited = 0;
     std::vector<std::uint32_t> commits;  // times of those that were not waited for
   };
-  static constexpr Actor grouped[] = {Actor::cp_async, Actor::bulk_read, Actor::bulk_write};
+  static constexpr Actor grouped[] = {Actor::cp_async, Actor::bulk_read, Actor::bulk_write,
+                                      Actor::tensor_load, Actor::tensor_store};
   using GroupsOfLanes = std::vector<Groups>;  // empty: there are none
   struct WarpState {
     std::uint32_t time = 1, lanes = 0;

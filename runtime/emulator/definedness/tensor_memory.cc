@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Undefined bits of tensor memory: nobody has written what an allocation gives, and of a cell that
+// holds 16 bits no source says what is above them. A register of tcgen05.ld is undefined up to
+// tcgen05.wait::ld.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/emulator/definedness/definedness.h"
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/lanes.h"
+
+namespace tartan::TARTAN_ABI::emulator {
+namespace {
+
+using Place = UndefinedOrigin::Place;
+constexpr std::uint32_t upper_half = 0xFFFF0000;
+
+std::size_t cell_at(isa::TensorCell first, std::uint32_t place) {
+  return TensorMemory::index(first.lane + static_cast<int>(place >> 16),
+                             first.column + static_cast<int>(place & 0xFFFF));
+}
+
+std::uint64_t address_of(std::size_t cell) {
+  return cell / TensorMemory::columns << 16 | cell % TensorMemory::columns;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t>& ClusterDefinedness::tensor(const Warp& warp) {
+  return tensor_[warp.block->rank()];
+}
+
+std::uint32_t ClusterDefinedness::cell_origin(const Warp& warp, std::size_t cell) {
+  return launch_.reports.origin(
+      {.place = Place::tensor, .address = address_of(cell), .pc = warp.pc - 1});
+}
+
+void ClusterDefinedness::gave_columns(Warp& warp, const TensorMemory::Allocation& given) {
+  if (launch_.poisoned) return;
+  for (int lane = 0; lane < TensorMemory::lanes; ++lane)
+    std::fill_n(tensor(warp).begin() + static_cast<std::ptrdiff_t>(TensorMemory::index(
+                                           lane, static_cast<int>(given.first))),
+                given.count, ~0u);
+}
+
+void ClusterDefinedness::load_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) {
+  if (launch_.poisoned) return;
+  const std::vector<std::uint32_t>& cells = tensor(warp);
+  const auto per = static_cast<std::size_t>(move.access.per_register());
+  RegisterShadow& bits = shadow(warp);
+  std::vector<TensorLoad>& loads = tensor_loads_[&warp];
+  const std::uint32_t pending =
+      launch_.reports.origin({.place = Place::tensor_load, .pc = warp.pc - 1});
+  LaneWords reduced{};
+  for (std::size_t r = 0; r < move.registers.size(); ++r) {
+    TensorLoad made{.slot = move.registers[r], .pending = pending};
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      for (std::size_t part = 0; part < per; ++part) {
+        const std::size_t cell = cell_at(first, move.places[32 * (r * per + part) + lane]);
+        const std::uint32_t found = per == 2 ? (cells[cell] & 0xFFFF) << 16 * part : cells[cell];
+        made.bits[lane] |= found;
+        if (found) made.origin = cell_origin(warp, cell);
+      }
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      if (made.bits[lane]) reduced[lane] = ~0u;
+    loads.push_back(made);
+  }
+  if (move.reduced) {
+    TensorLoad made{.slot = *move.reduced, .pending = pending, .bits = reduced};
+    for (const TensorLoad& each : loads)
+      if (each.origin) made.origin = each.origin;
+    loads.push_back(made);
+  }
+  for (const TensorLoad& each : loads) {
+    if (each.pending != pending) continue;
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      bits.set(each.slot, 32, lane, ~0u);
+      bits.origin(each.slot, 32, lane) = pending;
+    }
+    bits.settle(each.slot, 32);
+  }
+  settle(warp);
+}
+
+// A register that something else has written since has nothing to do with the load.
+void ClusterDefinedness::loads_are_over(Warp& warp) {
+  const auto found = tensor_loads_.find(&warp);
+  if (found == tensor_loads_.end()) return;
+  RegisterShadow& bits = shadow(warp);
+  for (const TensorLoad& each : found->second) {
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      if (!bits.get(each.slot, 32, lane) || bits.origin(each.slot, 32, lane) != each.pending)
+        continue;
+      bits.set(each.slot, 32, lane, each.bits[lane]);
+      bits.origin(each.slot, 32, lane) = each.origin;
+    }
+    bits.settle(each.slot, 32);
+  }
+  tensor_loads_.erase(found);
+  settle(warp);
+}
+
+void ClusterDefinedness::store_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) {
+  if (launch_.poisoned) return;
+  std::vector<std::uint32_t>& cells = tensor(warp);
+  const auto per = static_cast<std::size_t>(move.access.per_register());
+  RegisterShadow& bits = shadow(warp);
+  for (std::size_t r = 0; r < move.registers.size(); ++r)
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      const auto found = static_cast<std::uint32_t>(
+          bits.holds(move.registers[r])
+              ? bits.get(move.registers[r], 32, static_cast<std::uint32_t>(lane))
+              : 0);
+      for (std::size_t part = 0; part < per; ++part)
+        cells[cell_at(first, move.places[32 * (r * per + part) + lane])] =
+            per == 2 ? (found >> 16 * part & 0xFFFF) | upper_half : found;
+    }
+}
+
+void ClusterDefinedness::copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to,
+                                        bool exactly) {
+  if (launch_.poisoned) return;
+  constexpr std::size_t words = 4;
+  const Piece source = piece(warp, from);
+  std::uint32_t* const cells = &tensor(warp)[TensorMemory::index(to.lane, to.column)];
+  const bool any = any_undefined(source, 4 * words);
+  if (any && exactly) std::memcpy(cells, source.bits, 4 * words);
+  else std::fill_n(cells, words, any ? ~0u : 0u);
+}
+
+// An undefined bit of a factor's row or column makes those of D undefined.
+void ClusterDefinedness::multiply_tensor(Warp& warp, const TensorProductPlaces& places) {
+  if (launch_.poisoned) return;
+  std::vector<std::uint32_t>& cells = tensor(warp);
+  const std::vector<std::byte>& shared = shared_[warp.block->rank()];
+  constexpr std::uint64_t chunk = 16;
+  const std::size_t rows = places.d_lane.size();
+  std::vector<std::uint8_t> of_row(rows), of_column(static_cast<std::size_t>(places.columns));
+  const auto look = [&](std::span<const TileChunk> chunks, std::vector<std::uint8_t>& marks) {
+    for (const TileChunk& each : chunks) {
+      if (each.address + chunk > shared.size()) continue;
+      const auto from = shared.begin() + static_cast<std::ptrdiff_t>(each.address);
+      if (std::all_of(from, from + chunk, [](std::byte bits) { return bits == std::byte{0}; }))
+        continue;
+      for (int i = each.first; i < each.first + each.count; ++i)
+        if (static_cast<std::size_t>(i) < marks.size()) marks[static_cast<std::size_t>(i)] = 1;
+    }
+  };
+  look(places.a, of_row);
+  look(places.b, of_column);
+  for (std::size_t row = 0; places.a_cells.columns && row < rows; ++row)
+    for (int column = 0; column < places.a_cells.columns; ++column)
+      if (cells[TensorMemory::index(places.d_lane[row], places.a_cells.column + column)])
+        of_row[row] = 1;
+  bool all = false;
+  for (const TensorArea& area : places.others)
+    for (int i = 0; i < area.lanes; ++i)
+      for (int column = 0; column < area.columns; ++column)
+        all |= cells[TensorMemory::index(area.lane + i, area.column + column)] != 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const int lane = places.d_lane[row];
+    if (places.disabled && places.disabled[lane / 32] >> lane % 32 & 1) continue;
+    for (int n = 0; n < places.columns; ++n) {
+      std::uint32_t& cell = cells[TensorMemory::index(lane, places.d_column + n)];
+      const std::uint32_t kept = places.half ? cell & 0xFFFF : cell;
+      const bool undefined = all || of_row[row] || of_column[static_cast<std::size_t>(n)] ||
+                             (places.accumulates && kept);
+      cell = (undefined ? ~0u : 0) | (places.half ? upper_half : 0);
+    }
+  }
+}
+
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accesses to tensor memory, and those of the tensor core to shared memory (PTX ISA 9.0, 9.7.16.6).
+//
+// A load or store is an act of its own up to the wait of its warp, one of the tensor core up to the
+// phase of the mbarrier that tcgen05.commit names: those who have not heard of its end are not
+// ordered behind it. The tensor core keeps its own work in order where the manual says so: products
+// with the same accumulator, and a copy before a product. tcgen05.fence is not looked at.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/places.h"
+#include "runtime/emulator/races/async_judge.h"
+
+namespace tartan::TARTAN_ABI::emulator {
+namespace {
+
+constexpr std::uint64_t lane_bytes = 4 * TensorMemory::columns;
+
+Actor actor_of(TensorAgent agent) {
+  switch (agent) {
+    case TensorAgent::thread: return Actor::thread;
+    case TensorAgent::load: return Actor::tensor_load;
+    case TensorAgent::store: return Actor::tensor_store;
+    case TensorAgent::core: return Actor::tensor_core;
+  }
+  return Actor::thread;
+}
+
+}  // namespace
+
+/// As AsyncJudge, of accesses to tensor memory.
+class ClusterRaces::TensorJudge {
+ public:
+  TensorJudge(ClusterRaces& races, Warp& warp, std::uint32_t lane, const TensorTouch& touch,
+              const Epoch& who)
+      : races_(races), warp_(warp), lane_(lane), touch_(touch), who_(who) {}
+
+  bool after_write(const Past& past) { return ordered(past, true); }
+  bool after_read(const Past& past) { return ordered(past, false); }
+  bool knows(const Past& past) const {
+    const bool core = touch_.agent == TensorAgent::core;
+    const auto of_lane = [&](std::uint32_t lane) {
+      const Epoch epoch{past.warp, past.time, lane};
+      return core ? races_.clocks_.knows(warp_, lane_, epoch)
+                  : races_.clocks_.some_know(warp_, epoch);
+    };
+    if (of_lane(past.deed.lane())) return true;
+    if (actor(past) == Actor::tensor_core) return false;
+    for (std::uint32_t lane = 0; lane < 32; ++lane)  // all lanes of the warp did it
+      if (of_lane(lane)) return true;
+    return false;
+  }
+  bool all_ordered(const Past&) const { return false; }
+  bool settled(const Past&, bool) const { return false; }
+  bool both_strong(const Past&) const { return false; }
+  bool reach(const Past&, const Past&) const { return false; }
+  Extent extent() const { return {}; }
+  bool continues() const { return false; }
+  bool observes() const { return false; }
+  std::uint32_t own() const { return ~0u; }
+  bool strangers(std::uint32_t, std::uint32_t) const { return false; }
+  void unordered(const Past& past, std::uint64_t cell, bool wrote) {
+    Race race = races_.race_with(past, wrote, {.shared = true, .rank = warp_.block->rank()}, cell);
+    race.tensor = true;
+    race.second = races_.side(who_.warp, warp_, lane_);
+    race.second.writes = touch_.writes;
+    races_.report(warp_, race);
+  }
+
+ private:
+  Actor actor(const Past& past) const { return races_.clocks_.numbers().actor(past.warp); }
+
+  bool ordered(const Past& past, bool wrote) {
+    if (past.warp == last_.warp && past.time == last_.time && past.deed == last_.deed &&
+        wrote == last_wrote_)
+      return after_last_;
+    last_ = past;
+    last_wrote_ = wrote;
+    after_last_ = knows(past) || in_pipe(past, wrote);
+    return after_last_;
+  }
+  // Whether the tensor core keeps the two in the order of their issue, and that is known.
+  bool in_pipe(const Past& past, bool wrote) const {
+    if (touch_.agent != TensorAgent::core || actor(past) != Actor::tensor_core) return false;
+    const bool copied = opcode(warp_.block->context(), past.deed.pc()).starts_with("tcgen05.cp");
+    const bool product = !opcode(warp_.block->context(), warp_.pc - 1).starts_with("tcgen05.cp");
+    if (!product || (!copied && !(wrote && touch_.accumulator))) return false;
+    const bool same = past.warp == who_.warp && past.deed.lane() == lane_;
+    const Epoch issued{races_.clocks_.numbers().as(Actor::thread, past.warp), past.time,
+                       past.deed.lane()};
+    return same || races_.clocks_.knows(warp_, lane_, issued);
+  }
+
+  ClusterRaces& races_;
+  Warp& warp_;
+  std::uint32_t lane_;
+  const TensorTouch& touch_;
+  Epoch who_;
+  Past last_;  // that was asked for
+  bool last_wrote_ = false, after_last_ = false;
+};
+
+bool ClusterRaces::access_tensor(Warp& warp, int lane, const TensorTouch& touch) {
+  const auto issuer = static_cast<std::uint32_t>(lane);
+  Epoch who{clocks_.number(warp, actor_of(touch.agent)), clocks_.time(warp), issuer};
+  if (touch.agent == TensorAgent::load || touch.agent == TensorAgent::store)
+    who = clocks_.group_epoch(warp, issuer, actor_of(touch.agent));
+  const Past now{who.warp, who.time, Deed(warp.pc - 1, issuer, 0)};
+  TensorJudge judge(*this, warp, issuer, touch, who);
+  Shadow& shadow = tensor_[warp.block->rank()];
+  const auto bytes = 4 * static_cast<std::uint64_t>(touch.area.columns);
+  for (int i = 0; i < touch.area.lanes && !cluster_.stopped(); ++i) {
+    const std::uint64_t at = static_cast<std::uint64_t>(touch.area.lane + i) * lane_bytes +
+                             4 * static_cast<std::uint64_t>(touch.area.column);
+    if (touch.writes) shadow.write(at, bytes, now, judge);
+    else shadow.read(at, bytes, now, 1u << issuer, judge);
+  }
+  return !cluster_.stopped();
+}
+
+// Chunks come by pages, as the shadow has them.
+bool ClusterRaces::read_tile(Warp& warp, int lane, const TensorTile& tile) {
+  const std::uint32_t rank = warp.block->rank();
+  const auto issuer = static_cast<std::uint32_t>(lane);
+  const AsyncAccess access{
+      .who = {clocks_.number(warp, Actor::tensor_core), clocks_.time(warp), issuer},
+      .operand = tile.name};
+  const std::uint64_t end = warp.block->shared_bytes();
+  chunks_.assign((end + Shadow::page_bytes - 1) / Shadow::page_bytes, 0);
+  for (const TileChunk& each : tile.chunks)
+    if (each.address + Shadow::chunk_bytes <= end)
+      chunks_[each.address / Shadow::page_bytes] |=
+          std::uint64_t{1} << each.address % Shadow::page_bytes / Shadow::chunk_bytes;
+  const Past now{access.who.warp, access.who.time, Deed(warp.pc - 1, issuer, 0)};
+  const Place place{.shared = true, .rank = rank};
+  AsyncJudge judge(*this, warp, issuer, access, place);
+  for (std::uint64_t page = 0; page < chunks_.size() && !cluster_.stopped(); ++page)
+    if (chunks_[page]) shared_[rank].read_chunks(page, chunks_[page], now, judge);
+  if (!tile.chunks.empty())
+    note_outliving(warp, {true, rank, tile.chunks.front().address}, access.who, false);
+  return !cluster_.stopped();
+}
+
+void ClusterRaces::wait_for_tensor(Warp& warp, TensorAgent agent) {
+  clocks_.wait(warp, warp.mask, actor_of(agent), std::nullopt);
+}
+
+void ClusterRaces::commit_tensor(Warp& warp, int lane, std::byte* mbarrier) {
+  clocks_.release_core(warp, static_cast<std::uint32_t>(lane), pending(warp, mbarrier, false));
+}
+
+// ---- What findings say.
+
+std::string RaceReports::tensor_cell_text(std::uint64_t address) {
+  return "tensor memory at " + cell_text(static_cast<int>(address / lane_bytes),
+                                         static_cast<int>(address % lane_bytes / 4));
+}
+
+std::string RaceReports::tensor_advice(const Race& race) {
+  switch (race.first.actor) {
+    case Actor::tensor_load:
+    case Actor::tensor_store: {
+      const std::string_view wait =
+          race.first.actor == Actor::tensor_load ? "tcgen05.wait::ld" : "tcgen05.wait::st";
+      return race.waited ? fmt::format(
+                               "its warp has executed {}, but that is not ordered before this "
+                               "access: insert tcgen05.fence::before_thread_sync and a barrier, or "
+                               "a wait for an mbarrier phase at which the warp arrives, behind it",
+                               wait)
+                         : fmt::format("it may still be under way: expected {} in its warp", wait);
+    }
+    default:
+      return "the tensor core may still be at work: expected tcgen05.commit in the thread that "
+             "issued it, and a wait for the phase of its mbarrier before this access";
+  }
+}
+
+}  // namespace tartan::TARTAN_ABI::emulator
