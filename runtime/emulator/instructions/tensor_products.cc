@@ -1,18 +1,417 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor core of tcgen05 (PTX ISA 9.0, 9.7.16.10 to 12).
+// The tensor core of tcgen05 (PTX ISA 9.0, 9.7.16.10 to 12): products of a CTA, and the mbarriers
+// that hear of their end.
+//
+// A product is done when it is issued, and a commit arrives then or, under a schedule, later.
+// Observers know that D, and what the product reads, is the tensor core's up to the phase of the
+// mbarrier that a commit names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <utility>
+
+#include "compiler/isa/hints.h"
+#include "runtime/emulator/instructions/bulk.h"
+#include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/instructions/tensor_operands.h"
+#include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/lanes.h"
+#include "runtime/emulator/machine/memory.h"
+#include "runtime/emulator/matrix/tensor_product.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
-void refuse_products(Decoder& d) { d.unsupported("MMAs of tcgen05 are not emulated"); }
+// Words of Program::slots from op.list on: slots, or offsets of addresses.
+enum Word : std::uint32_t {
+  a_slot,
+  a_offset,
+  b_slot,
+  idesc_slot,
+  accumulates_slot,
+  disabled_slots,
+  scale_d_value = disabled_slots + 4,
+  scale_a_slot,
+  scale_a_offset,
+  scale_b_slot,
+  scale_b_offset,
+  block_count,
+  word_count
+};
+constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2;  // op.flags; op.count: the kind
+
+// Products are made once for each descriptor; threads have their own.
+const TensorProduct& product_of(const InstructionDescriptor& what, TensorKind kind,
+                                std::uint32_t bits) {
+  constexpr std::size_t most = 256;
+  thread_local std::map<std::pair<TensorKind, std::uint32_t>, TensorProduct> made;
+  if (made.size() >= most) made.clear();
+  return made.try_emplace({kind, bits}, what).first->second;
+}
+
+// One lane's product, as it is put together.
+class Multiplication {
+ public:
+  Multiplication(Warp& warp, const Op& op, int lane) : warp_(warp), op_(op), lane_(lane) {}
+
+  void run() {
+    if (!read_descriptor() || !place_d() || !place_a() || !place_tiles() || !place_scales()) return;
+    operands_.shared = {warp_.block->shared(), warp_.block->shared_bytes()};
+    operands_.cells = memory().cells();
+    if (!tell_observers()) return;
+    product_->run(operands_, warp_.block->cluster().scratch);
+    warp_.multiply_adds += product_->multiply_adds();
+  }
+
+ private:
+  TensorMemory& memory() { return warp_.block->tensor(); }
+  std::uint32_t word(std::uint32_t which) const { return warp_.program->slots[op_.list + which]; }
+  std::uint32_t value(std::uint32_t slot) { return lanes<std::uint32_t>(warp_, word(slot))[lane_]; }
+  bool fail(const Rule& rule, std::string message) {
+    warp_.fail(rule, std::move(message), lane_);
+    return false;
+  }
+
+  bool read_descriptor() {
+    const auto kind = static_cast<TensorKind>(op_.count);
+    const std::uint32_t bits = value(idesc_slot);
+    const std::string why = decode(kind, bits, what_);
+    if (!why.empty()) return fail("instruction-descriptor"_rule, "instruction descriptor " + why);
+    const int blocks = static_cast<int>(word(block_count));
+    for (const auto& [name, id] : {std::pair('A', what_.scale_a_id), {'B', what_.scale_b_id}})
+      if (is_scaled(kind) && id % blocks)
+        return fail("instruction-descriptor"_rule,
+                    fmt::format("instruction descriptor 0x{:08x}: the id of {}'s scales is {}: "
+                                "expected a multiple of {}, of which each row has so many",
+                                bits, name, id, blocks));
+    if (kind == TensorKind::mxf4nvf4 && blocks == 2 && what_.scale_type != Type::ue8m0)
+      return fail("instruction-descriptor"_rule,
+                  fmt::format("instruction descriptor 0x{:08x}: the type of scales (bit 23) is 0: "
+                              "expected 1 (ue8m0) with two scales a row",
+                              bits));
+    product_ = &product_of(what_, kind, bits);
+    operands_.blocks = blocks;
+    return true;
+  }
+
+  // Cells that the rows are in: all lanes, or 16 of each 32.
+  std::array<TensorArea, 4> areas(int column, int columns) const {
+    const int each = what_.m == 128 ? 32 : 16;
+    std::array<TensorArea, 4> out;
+    for (int i = 0; i < 4; ++i)
+      out[static_cast<std::size_t>(i)] = {32 * i + operands_.half, each, column, columns};
+    return out;
+  }
+  bool allocated(std::string_view name, std::uint32_t address, const TensorArea& area) {
+    const std::string why = memory().fault(area);
+    if (why.empty()) return true;
+    return fail("tensor-memory"_rule, fmt::format("{} at address 0x{:x}: {}", name, address, why));
+  }
+
+  bool place_d() {
+    const std::uint32_t address = tensor_address(warp_, op_, lane_), at = address >> 16;
+    if (what_.m == 128 ? at != 0 : at != 0 && at != 16)
+      return fail("tensor-memory"_rule,
+                  fmt::format("D at address 0x{:x} begins in lane {}: expected {} with M {}",
+                              address, at, what_.m == 128 ? "0" : "0 or 16", what_.m));
+    operands_.half = static_cast<int>(at);
+    operands_.d_column = static_cast<int>(address & 0xFFFF);
+    operands_.accumulates = predicate(warp_, word(accumulates_slot)) >> lane_ & 1;
+    operands_.scale_d = static_cast<int>(word(scale_d_value));
+    if (op_.flags & has_disabled) {
+      for (std::uint32_t i = 0; i < 4; ++i) disabled_[i] = value(disabled_slots + i);
+      operands_.disabled = disabled_.data();
+    }
+    return allocated("D", address, areas(operands_.d_column, what_.n)[0]);
+  }
+
+  bool place_a() {
+    operands_.a_in_tensor = op_.flags & a_in_tensor;
+    if (!operands_.a_in_tensor) return true;
+    const std::uint32_t address = value(a_slot) + word(a_offset);
+    if (what_.transposes_a)
+      return fail("instruction-descriptor"_rule,
+                  "instruction descriptor: A is MN-major (bit 15), but it is in tensor memory");
+    if (static_cast<int>(address >> 16) != operands_.half)
+      return fail(
+          "tensor-memory"_rule,
+          fmt::format("A at address 0x{:x} begins in lane {}, D in lane {}: expected both in "
+                      "the same half of the lanes",
+                      address, address >> 16, operands_.half));
+    operands_.a_column = static_cast<int>(address & 0xFFFF);
+    return allocated("A", address, areas(operands_.a_column, a_columns())[0]);
+  }
+  int a_columns() const { return what_.k * what_.container_bits(what_.a) / 32; }
+
+  bool place_tile(char name, std::uint32_t slot, bool mn_major, Type type, TileDescriptor& to,
+                  std::vector<TileChunk>& chunks) {
+    const std::uint64_t bits = lanes<std::uint64_t>(warp_, word(slot))[lane_];
+    const std::string why = decode(bits, mn_major, what_.container_bits(type), to);
+    if (!why.empty())
+      return fail("matrix-descriptor"_rule, fmt::format("the descriptor of {}: {}", name, why));
+    for (const TileBytes& each :
+         name == 'A' ? product_->bytes_of_a(to) : product_->bytes_of_b(to)) {
+      if (each.address + 16 > warp_.block->shared_bytes())
+        return fail("memory-fault"_rule,
+                    fmt::format("out of bounds: the descriptor of {} leads to 0x{:x} for {} {}, "
+                                "beyond {} bytes of shared memory; {}",
+                                name, each.address, name == 'A' ? "row" : "column", each.first,
+                                warp_.block->shared_bytes(), to.text()));
+      chunks.push_back({each.address, each.first, each.count});
+    }
+    return true;
+  }
+  bool place_tiles() {
+    return (operands_.a_in_tensor ||
+            place_tile('A', a_slot, what_.transposes_a, what_.a, operands_.a, a_)) &&
+           place_tile('B', b_slot, what_.transposes_b, what_.b, operands_.b, b_);
+  }
+
+  // All quarters of lanes have the same scales.
+  bool place_scale(char name, std::uint32_t slot, int count, int id, int& column) {
+    const std::uint32_t address = value(slot) + word(slot + 1);
+    column = static_cast<int>(address & 0xFFFF);
+    const TensorArea area{0, TensorMemory::lanes, column, (count + 31) / 32};
+    if (address >> 16)
+      return fail("tensor-memory"_rule,
+                  fmt::format("the scales of {} at address 0x{:x} begin in lane {}: expected 0",
+                              name, address, address >> 16));
+    if (!allocated(fmt::format("the scales of {}", name), address, area)) return false;
+    const std::uint32_t mask = operands_.blocks == 4   ? ~0u
+                               : operands_.blocks == 2 ? 0xFFFFu << 8 * id
+                                                       : 0xFFu << 8 * id;
+    for (int i = 0; i < count; ++i)
+      for (int copy = 32; copy < TensorMemory::lanes; copy += 32) {
+        const std::uint32_t here = memory().cell(i % 32, column + i / 32),
+                            there = memory().cell(i % 32 + copy, column + i / 32);
+        if ((here ^ there) & mask)
+          return fail("tensor-memory"_rule,
+                      fmt::format("the scales of {}: {} has 0x{:08x}, {} has 0x{:08x}: expected a "
+                                  "copy in each quarter of the lanes",
+                                  name, cell_text(i % 32, column + i / 32), here,
+                                  cell_text(i % 32 + copy, column + i / 32), there));
+      }
+    scales_.push_back(area);
+    for (int i = 0; i < count; i += 32)
+      others_.push_back({0, std::min(32, count - i), column + i / 32, 1});
+    return true;
+  }
+  bool place_scales() {
+    return !is_scaled(what_.kind) ||
+           (place_scale('A', scale_a_slot, what_.m, what_.scale_a_id, operands_.scale_a_column) &&
+            place_scale('B', scale_b_slot, what_.n, what_.scale_b_id, operands_.scale_b_column));
+  }
+
+  bool tell_observers() {
+    const auto touch = [&](const TensorArea& area, bool writes) {
+      return ask(warp_, &Events::access_tensor, lane_,
+                 TensorTouch{TensorAgent::core, writes, writes, area});
+    };
+    for (const TensorArea& area : scales_)
+      if (!touch(area, false)) return false;
+    if (operands_.a_in_tensor)
+      for (const TensorArea& area : areas(operands_.a_column, a_columns()))
+        if (!touch(area, false)) return false;
+    if (!ask(warp_, &Events::read_tile, lane_, TensorTile{'A', a_}) ||
+        !ask(warp_, &Events::read_tile, lane_, TensorTile{'B', b_}))
+      return false;
+    for (const TensorArea& area : areas(operands_.d_column, what_.n))
+      if (!touch(area, true)) return false;
+    std::vector<std::uint8_t> of_rows(product_->lanes().begin(), product_->lanes().end());
+    for (std::uint8_t& each : of_rows) each = static_cast<std::uint8_t>(each + operands_.half);
+    TensorProductPlaces places{.a = a_,
+                               .b = b_,
+                               .a_cells = {},
+                               .others = others_,
+                               .d_lane = of_rows,
+                               .d_column = operands_.d_column,
+                               .columns = what_.n,
+                               .accumulates = operands_.accumulates,
+                               .half = what_.d == Type::f16,
+                               .disabled = operands_.disabled};
+    if (operands_.a_in_tensor) places.a_cells = areas(operands_.a_column, a_columns())[0];
+    tell(warp_, &ValueEvents::multiply_tensor, places);
+    return true;
+  }
+
+  Warp& warp_;
+  const Op& op_;
+  int lane_;
+  InstructionDescriptor what_;
+  const TensorProduct* product_ = nullptr;
+  TensorOperands operands_;
+  std::array<std::uint32_t, 4> disabled_{};
+  std::vector<TileChunk> a_, b_;
+  std::vector<TensorArea> scales_, others_;  // others_: of what counts alone
+};
+
+void multiply(Warp& warp, const Op& op) {
+  for (std::uint32_t m = warp.mask; m && !warp.leave; m &= m - 1)
+    Multiplication(warp, op, std::countr_zero(m)).run();
+}
+
+// ---- Commits.
+
+void arrive(Cluster& cluster, Warp& warp, int lane, std::byte* at) {
+  Mbarrier barrier = Mbarrier::load(at);
+  if (barrier.pending == 0)
+    return warp.fail("trap"_rule, "too many arrivals: the mbarrier expects no more in this phase",
+                     lane);
+  --barrier.pending;
+  cluster.tell(&Events::count_mbarrier, warp, lane, at, MbarrierAction::arrive, 1u);
+  if (barrier.store(at)) cluster.tell(&Events::ended_phase, cluster, at);
+}
+
+bool commit_to(Warp& warp, int lane, std::byte* at) {
+  Cluster& cluster = warp.block->cluster();
+  if (!ask(warp, &Events::use_mbarrier, 1u << lane, at, MbarrierUse{})) return false;
+  tell(warp, &ValueEvents::fill, at, 8);
+  tell(warp, &Events::commit_tensor, lane, at);
+  cluster.issue(warp, 1u << lane, AsyncKind::completion,
+                [=, &cluster, &warp] { arrive(cluster, warp, lane, at); });
+  return !warp.leave;
+}
+
+// op.flags: to the blocks of a lane's mask, op.b.
+void commit(Warp& warp, const Op& op) {
+  if (!are_in_place(warp, op, false)) return;
+  std::uint64_t at[32];
+  addresses(warp, op, at);
+  const std::uint32_t whole = warp.mask;
+  const auto go = [&](int lane, Window window, std::uint64_t address) {
+    std::uint64_t places[32] = {};
+    places[lane] = address;
+    Access access;
+    warp.mask = 1u << lane;
+    const bool good = resolve(warp, window, places, 8, access);
+    warp.mask = whole;
+    return good && commit_to(warp, lane, access.at[lane]);
+  };
+  for (std::uint32_t m = whole; m; m &= m - 1) {
+    const int lane = std::countr_zero(m);
+    if (!op.flags) {
+      if (!go(lane, op.window, at[lane])) return;
+      continue;
+    }
+    const std::uint32_t blocks = lanes<std::uint32_t>(warp, op.b)[lane];
+    if (!check_multicast(warp, lane, blocks)) return;
+    for (std::uint32_t left = blocks; left; left &= left - 1)
+      if (!go(lane, Window::cluster,
+              in_block(at[lane], static_cast<std::uint32_t>(std::countr_zero(left)))))
+        return;
+  }
+}
+
+// ---- Decoding.
+
+std::optional<TensorKind> kind_of(const isa::Spelling& spelling) {
+  constexpr std::pair<isa::Qualifier, TensorKind> kinds[] = {
+      {"kind::f16"_q, TensorKind::f16},           {"kind::tf32"_q, TensorKind::tf32},
+      {"kind::f8f6f4"_q, TensorKind::f8f6f4},     {"kind::i8"_q, TensorKind::i8},
+      {"kind::mxf8f6f4"_q, TensorKind::mxf8f6f4}, {"kind::mxf4"_q, TensorKind::mxf4},
+      {"kind::mxf4nvf4"_q, TensorKind::mxf4nvf4}};
+  for (const auto& [word, kind] : kinds)
+    if (spelling.has(word)) return kind;
+  return std::nullopt;
+}
+
+// Scales of a row along k.
+std::uint32_t blocks_of(const isa::Spelling& spelling, TensorKind kind) {
+  if (spelling.has("scale_vec::4X"_q) || spelling.has("block16"_q)) return 4;
+  return kind == TensorKind::mxf8f6f4 ? 1 : is_scaled(kind) ? 2 : 0;
+}
+
+// D, A, B, the instruction descriptor, lanes that keep D or the scales of A and B, whether D is
+// added, and by which power of two it is divided.
+void decode_mma(Decoder& d) {
+  const isa::Spelling& spelling = d.spelling.as_read();
+  if (!is_of_one_cta(d)) return;
+  if (d.spelling.has("ashift"_q)) return d.unsupported(".ashift: no source tells its direction");
+  d.spelling.ignore_all();
+  if (spelling.signatures.empty())
+    return d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
+  const auto kind = kind_of(spelling);
+  if (!kind || spelling.has("decompress::lut::b"_q)) return d.unsupported("a kind of sm_107");
+  std::array<std::uint32_t, word_count> words{};
+  const auto address = [&](std::size_t i, std::uint32_t slot) {
+    Op at;
+    d.address(at, d.operand(i), Window::global);
+    words[slot] = at.a;
+    words[slot + 1] = static_cast<std::uint32_t>(at.value);
+  };
+  const std::size_t count = d.operand_count();
+  if (count < 5) return void(d.expect_operands(5, 7));
+  Op to;
+  d.address(to, d.operand(0), Window::global);
+  if (d.operand(1).kind == ptx::OperandKind::Address) {
+    to.flags |= a_in_tensor;
+    address(1, a_slot);
+  } else {
+    words[a_slot] = d.source(1, Type::b64);
+  }
+  words[b_slot] = d.source(2, Type::b64);
+  words[idesc_slot] = d.source(3, Type::b32);
+  std::size_t next = 4;
+  if (d.operand(next).kind == ptx::OperandKind::Vector) {
+    to.flags |= has_disabled;
+    std::uint32_t at = disabled_slots;
+    const auto children = d.children(d.operand(next++));
+    if (children.size() != 4) return d.unsupported("expected four words of disabled lanes");
+    for (const ptx::Operand& each : children) words[at++] = d.source(each, Type::b32);
+  }
+  if (is_scaled(*kind)) {
+    if (count < next + 3) return void(d.expect_operands(7, 7));
+    address(next++, scale_a_slot);
+    address(next++, scale_b_slot);
+  }
+  words[block_count] = blocks_of(spelling, *kind);
+  if (next >= count) return void(d.expect_operands(next + 1, next + 2));
+  const ptx::Operand& accumulates = d.operand(next++);
+  if (const auto constant = d.integer(accumulates))
+    words[accumulates_slot] = *constant ? always_slot : d.constant(0, 32);
+  else words[accumulates_slot] = d.predicate_source(accumulates);
+  if (next < count) {
+    if (*kind != TensorKind::f16 && *kind != TensorKind::tf32)
+      return d.unsupported("scale-input-d is for .kind::f16 and .kind::tf32");
+    words[scale_d_value] = static_cast<std::uint32_t>(d.integer(d.operand(next++)).value_or(0));
+    d.rest_on(Trust::Assumed, "scale-input-d: no source tells how it rounds");
+  }
+  if (d.failed() || next != count) return void(d.expect_operands(next, next));
+  d.rest_on(tensor_trust(*kind), tensor_source(*kind));
+  const std::uint32_t list = d.append(words);
+  Op& op = d.emit(multiply);
+  op.a = to.a;
+  op.value = to.value;
+  op.flags = to.flags;
+  op.count = static_cast<std::uint8_t>(*kind);
+  op.list = list;
+}
+
+void decode_commit(Decoder& d) {
+  if (!is_of_one_cta(d)) return;
+  d.spelling.ignore("mbarrier::arrive::one");
+  d.spelling.type();
+  const Type mask = multicast_mask(d);
+  const bool multicast = mask != Type::none;
+  if (!d.expect_operands(multicast ? 2 : 1, multicast ? 2 : 1)) return;
+  const Window window = mbarrier_window(d, false);
+  const std::uint32_t blocks = multicast ? d.source(1, mask) : 0;
+  Op& op = d.emit(commit);
+  op.b = blocks;
+  op.flags = multicast;
+  d.address(op, d.operand(0), window);
+}
 
 }  // namespace
 
 constexpr EmulatedRow tensor_products_rows[] = {
-    {Opcode::tcgen05_mma, refuse_products, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
+    {Opcode::tcgen05_mma, decode_mma, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
      AccessKind::None, Idle::No, nothing},
-    {Opcode::tcgen05_commit, refuse_products, Flow::Uses, ValueSources::None, Meaning::Bits,
+    {Opcode::tcgen05_commit, decode_commit, Flow::Uses, ValueSources::None, Meaning::Bits,
      AccessKind::None, Idle::No, nothing},
 };
 static_assert(are_rows_of(tensor_products_rows, topics::tensor_products));

@@ -18,7 +18,7 @@ using enum Trust;
 using enum Method;
 
 constexpr std::uint8_t any = 0xFF;
-constexpr std::uint8_t mma = 1, wmma = 2, wgmma = 4;
+constexpr std::uint8_t mma = 1, wmma = 2, wgmma = 4, tcgen05 = 8;
 constexpr std::uint8_t warp = mma | wmma;
 
 constexpr TypeSet halves{f16, bf16};
@@ -51,6 +51,12 @@ constexpr std::string_view steps_of_four =
     "the machine code is two steps of 4 products, each measured as on an H100";
 constexpr std::string_view consumer =
     "published RTX 5090 measurements: one step of 32 products, 25 fraction bits";
+constexpr std::string_view tensor =
+    "published B200 measurements of tcgen05.mma: one step for K, 25 fraction bits; results of f16 "
+    "are assumed";
+constexpr std::string_view tensor_integers = "published B200 measurements of tcgen05.mma: exact";
+constexpr std::string_view tensor_half =
+    "the least exponent is assumed to be that of mma; the rest as for results of f32";
 constexpr std::string_view scaled =
     "published RTX Blackwell and B200 measurements: one step of 32 products, 25 fraction bits";
 constexpr std::string_view fours =
@@ -72,6 +78,12 @@ constexpr NumericRule rules[] = {
     {.hardware = any, .opcodes = wgmma, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
     {.hardware = any, .opcodes = wgmma, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Recorded, .source = recorded},
     {.hardware = any, .opcodes = wgmma, .a = bytes, .method = fused_sum, .length = 32, .fraction = 13, .floor_f32 = -133, .floor_f16 = -21, .kept = 14, .trust = Recorded, .source = recorded},
+    // tcgen05.mma: published measurements, one step for the instruction's K.
+    {.hardware = any, .opcodes = tcgen05, .a = halves, .d = f16, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Assumed, .source = tensor_half},
+    {.hardware = any, .opcodes = tcgen05, .a = halves, .method = fused_sum, .length = 16, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = tensor},
+    {.hardware = any, .opcodes = tcgen05, .a = tf32, .method = fused_sum, .length = 8, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = tensor},
+    {.hardware = any, .opcodes = tcgen05, .a = small, .method = fused_sum, .length = 32, .fraction = 25, .floor_f32 = -133, .floor_f16 = -21, .kept = 24, .trust = Measured, .source = tensor},
+    {.hardware = any, .opcodes = tcgen05, .a = integers, .method = integer, .trust = Measured, .source = tensor_integers},
     // The f16 product of a quad pair: native up to sm_75.
     {.hardware = on({sm_70}), .opcodes = mma, .a = f16, .shape = quad_pair, .method = fused_sum, .length = 4, .fraction = 23, .floor_f32 = -131, .floor_f16 = -19, .kept = 24, .trust = Measured, .source = volta_quads},
     {.hardware = on({sm_75}), .opcodes = mma, .a = f16, .shape = quad_pair, .method = fused_sum, .length = 4, .fraction = 24, .floor_f32 = -132, .floor_f16 = -20, .kept = 24, .trust = Assumed, .source = nearest},
@@ -115,6 +127,7 @@ std::uint8_t opcode_bit(isa::Opcode opcode) {
   switch (opcode) {
     case isa::Opcode::mma: return mma;
     case isa::Opcode::wmma_mma: return wmma;
+    case isa::Opcode::tcgen05_mma: return tcgen05;
     default: return wgmma;
   }
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/matrix/tensor_descriptor.h - the descriptors of tcgen05: of an instruction, and
+// of a tile in shared memory (PTX ISA 9.0, 9.7.16.4).
+//
+// An instruction descriptor is 32 bits, by its lowest bit:
+//   0  sparsity selector    7   type of A     15  A is MN-major    29  id of A's scales
+//   2  sparse               10  type of B     16  B is MN-major    31  K = 96
+//   3  saturates (i8)       13  negates A     17  N / 8
+//   4  type of D, or id     14  negates B     23  type of scales
+//      of B's scales                          24  M / 16
+//
+// The descriptor of a tile is that of wgmma (wgmma.h), with 001 in bits 46 to 48 and another mode:
+//   63 61 | 60..53 | 52  | 51..49 | 48 46 | 45..32        | 29..16         | 13..0
+//   mode  | 0      | 0   | base   | 001   | stride offset | leading offset | start
+// Mode 0 has no swizzle, 2, 4 and 6 have 128, 64 and 32 bytes; 1 is 128 bytes in atoms of 32, for
+// MN-major tiles of 32-bit elements.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/emulator/matrix/wgmma.h"
+#include "tartan/isa/type.h"
+
+namespace tartan::TARTAN_ABI::emulator {
+
+enum class TensorKind : std::uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
+
+constexpr std::string_view name(TensorKind kind) {
+  constexpr std::string_view names[] = {"f16",      "tf32", "f8f6f4",  "i8",
+                                        "mxf8f6f4", "mxf4", "mxf4nvf4"};
+  return names[static_cast<int>(kind)];
+}
+constexpr bool is_scaled(TensorKind kind) { return kind >= TensorKind::mxf8f6f4; }
+
+struct InstructionDescriptor {
+  TensorKind kind = TensorKind::f16;
+  Type a = Type::none, b = Type::none, d = Type::none;
+  int m = 0, n = 0, k = 0;
+  bool saturates = false, negates_a = false, negates_b = false;
+  bool transposes_a = false, transposes_b = false;
+  Type scale_type = Type::none;
+  int scale_a_id = 0, scale_b_id = 0;
+
+  /// "M 128, N 64, K 16, A f16, B f16, D f32".
+  std::string text() const;
+  /// Bits from one element of A or B to the next, in shared memory without a swizzle.
+  int container_bits(Type type) const;
+};
+
+/// Why `bits` are no descriptor of a dense instruction of that kind for one CTA, with the name of
+/// the field; empty: `to` has them.
+std::string decode(TensorKind kind, std::uint32_t bits, InstructionDescriptor& to);
+
+struct TileDescriptor {
+  MatrixDescriptor tile;
+  bool wide_atoms = false;  // of 32 bytes
+
+  /// The byte address of element (x, k), as MatrixDescriptor has it.
+  std::uint64_t address(bool mn_major, int element_bits, int x, int k) const;
+  /// "start address 0x400, leading offset 0x10, stride offset 0x80, no swizzle".
+  std::string text() const;
+};
+
+/// Why `bits` do not describe a tile of elements of so many bits; empty: `to` has them.
+std::string decode(std::uint64_t bits, bool mn_major, int element_bits, TileDescriptor& to);
+
+}  // namespace tartan::TARTAN_ABI::emulator

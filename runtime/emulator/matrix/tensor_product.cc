@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/matrix/tensor_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/emulator/matrix/arithmetic.h"
+#include "runtime/emulator/matrix/scratch_store.h"
+#include "runtime/emulator/matrix/tensor_scales.h"
+
+namespace tartan::TARTAN_ABI::emulator {
+namespace {
+
+constexpr int lanes_of_memory = 128, columns_of_memory = 512, rows_at_once = 64;
+constexpr int chunk_bytes = 16, chunk_elements = 16;  // the latter of six and four bits in bytes
+
+// A product of 64 rows, as wgmma has them.
+isa::Form form_of(const InstructionDescriptor& what) {
+  isa::Form form{.opcode = isa::Opcode::wgmma};
+  form.shape = {rows_at_once, static_cast<std::int16_t>(what.n), static_cast<std::int16_t>(what.k)};
+  form.a = what.a;
+  form.b = what.b;
+  form.c = form.d = what.d;
+  form.satfinite = what.saturates;
+  if (what.kind == TensorKind::f8f6f4) form.kind = isa::Kind::f8f6f4;
+  return form;
+}
+
+const NumericRule& rule_for(const InstructionDescriptor& what) {
+  isa::Form form = form_of(what);
+  form.opcode = isa::Opcode::tcgen05_mma;
+  if (is_scaled(what.kind)) {
+    form.block_scale = true;
+    form.kind = what.kind == TensorKind::mxf8f6f4 ? isa::Kind::mxf8f6f4 : isa::Kind::mxf4;
+  }
+  return rule_of(form, Hardware::sm_100);
+}
+
+// A float of so many fraction bits divided by a power of two, cut where it becomes subnormal. No
+// source says how the hardware rounds there.
+std::uint32_t divided(std::uint32_t bits, int fraction_bits, int exponent_bits, int power) {
+  const std::uint32_t sign = bits & 1u << (fraction_bits + exponent_bits), magnitude = bits ^ sign;
+  const std::uint32_t most = (1u << exponent_bits) - 1, field = magnitude >> fraction_bits;
+  if (field == most || !power) return bits;
+  if (field > static_cast<std::uint32_t>(power))
+    return bits - (static_cast<std::uint32_t>(power) << fraction_bits);
+  std::uint32_t fraction = magnitude & ((1u << fraction_bits) - 1);
+  int shift = power;
+  if (field) {
+    fraction |= 1u << fraction_bits;
+    shift = power - static_cast<int>(field) + 1;
+  }
+  return sign | (shift < 32 ? fraction >> shift : 0);
+}
+
+}  // namespace
+
+struct TensorProduct::Plan {
+  // Where elements of a factor are.
+  struct Factor {
+    Type type;
+    int container, outer, k;
+    bool mn_major;
+
+    bool packed() const { return bits(type) < container; }
+    int per_chunk() const { return packed() ? chunk_elements : chunk_bytes * 8 / container; }
+
+    // The container of an element.
+    std::uint32_t load(std::span<const std::byte> shared, const TileDescriptor& tile, int x,
+                       int at_k) const {
+      const int along = mn_major ? x : at_k, inside = packed() ? along % chunk_elements : 0;
+      const std::uint64_t address = tile.address(mn_major, container, mn_major ? x - inside : x,
+                                                 mn_major ? at_k : at_k - inside);
+      std::uint32_t word = 0;
+      if (!packed()) {
+        std::memcpy(&word, shared.data() + address, static_cast<std::size_t>(container) / 8);
+        return word;
+      }
+      const int bit = inside * bits(type);
+      std::memcpy(&word, shared.data() + address + bit / 8, bit / 8 + 2 <= chunk_bytes ? 2 : 1);
+      word = word >> bit % 8 & ((1u << bits(type)) - 1);
+      return type == Type::e2m1 ? word << 2 : word;
+    }
+    // Cells of an image (lane_map.h): (k / E) * outer + x.
+    void read(std::span<const std::byte> shared, const TileDescriptor& tile,
+              std::vector<std::uint32_t>& image, int first, int count) const {
+      const int per_cell = 32 / container;
+      image.resize(static_cast<std::size_t>(count * k / per_cell));
+      for (int cell = 0; cell < k / per_cell; ++cell)
+        for (int x = 0; x < count; ++x) {
+          std::uint32_t& word = image[static_cast<std::size_t>(cell * count + x)];
+          if (!mn_major && !packed()) {
+            std::memcpy(&word,
+                        shared.data() + tile.address(false, container, first + x, cell * per_cell),
+                        4);
+            continue;
+          }
+          word = 0;
+          for (int i = 0; i < per_cell; ++i)
+            word |= load(shared, tile, first + x, cell * per_cell + i) << i * container;
+        }
+    }
+    std::vector<TileBytes> bytes(const TileDescriptor& tile) const {
+      std::vector<TileBytes> out;
+      const int step = per_chunk();
+      for (int x = 0; x < outer; x += mn_major ? step : 1)
+        for (int at = 0; at < k; at += mn_major ? 1 : step)
+          out.push_back({tile.address(mn_major, container, x, at), x,
+                         mn_major ? std::min(step, outer - x) : 1});
+      return out;
+    }
+  };
+
+  Plan(const InstructionDescriptor& what, Path path)
+      : what(what),
+        rule(rule_for(what)),
+        a{what.a, what.container_bits(what.a), what.m, what.k, what.transposes_a},
+        b{what.b, what.container_bits(what.b), what.n, what.k, what.transposes_b} {
+    if (!is_scaled(what.kind)) arithmetic.emplace(form_of(what), rule, false, path);
+    for (int m = 0; m < what.m; ++m)
+      lanes.push_back(
+          static_cast<std::uint8_t>(what.m == lanes_of_memory ? m : m / 16 * 32 + m % 16));
+  }
+
+  InstructionDescriptor what;
+  const NumericRule& rule;
+  Factor a, b;
+  std::optional<Arithmetic> arithmetic;
+  std::vector<std::uint8_t> lanes;
+};
+
+TensorProduct::TensorProduct(const InstructionDescriptor& what, Path path)
+    : plan_(std::make_shared<const Plan>(what, path)) {}
+
+const InstructionDescriptor& TensorProduct::what() const { return plan_->what; }
+std::span<const std::uint8_t> TensorProduct::lanes() const { return plan_->lanes; }
+
+std::vector<TileBytes> TensorProduct::bytes_of_a(const TileDescriptor& tile) const {
+  return plan_->a.bytes(tile);
+}
+std::vector<TileBytes> TensorProduct::bytes_of_b(const TileDescriptor& tile) const {
+  return plan_->b.bytes(tile);
+}
+
+void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const {
+  const InstructionDescriptor& what = plan_->what;
+  auto& store = scratch.store().warpgroup;
+  const bool half = what.d == Type::f16;
+  const auto row_of = [&](int m) {
+    return operands.cells +
+           (plan_->lanes[static_cast<std::size_t>(m)] + operands.half) * columns_of_memory;
+  };
+  plan_->b.read(operands.shared, operands.b, store.b, 0, what.n);
+  // All of D is written behind all that is read.
+  std::vector<std::uint32_t> results(static_cast<std::size_t>(what.m * what.n));
+  for (int first = 0; first < what.m; first += rows_at_once) {
+    if (operands.a_in_tensor) {
+      const int cells = what.k * plan_->a.container / 32;
+      store.a.resize(static_cast<std::size_t>(cells * rows_at_once));
+      for (int cell = 0; cell < cells; ++cell)
+        for (int m = 0; m < rows_at_once; ++m)
+          store.a[static_cast<std::size_t>(cell * rows_at_once + m)] =
+              row_of(first + m)[operands.a_column + cell];
+    } else {
+      plan_->a.read(operands.shared, operands.a, store.a, first, rows_at_once);
+    }
+    store.c.assign(static_cast<std::size_t>(rows_at_once * what.n), 0);
+    store.d.resize(store.c.size());
+    for (int n = 0; operands.accumulates && n < what.n; ++n)
+      for (int m = 0; m < rows_at_once; ++m) {
+        const std::uint32_t cell = row_of(first + m)[operands.d_column + n];
+        store.c[static_cast<std::size_t>(n * rows_at_once + m)] =
+            half                  ? divided(cell & 0xFFFF, 10, 5, operands.scale_d)
+            : what.d == Type::f32 ? divided(cell, 23, 8, operands.scale_d)
+                                  : cell;
+      }
+    if (plan_->arithmetic) {
+      Images images;
+      images.a = store.a.data();
+      images.b = store.b.data();
+      images.c = store.c.data();
+      images.d = store.d.data();
+      images.scratch = &scratch;
+      images.negate_a = what.negates_a;
+      images.negate_b = what.negates_b;
+      plan_->arithmetic->run(images);
+    } else {
+      multiply_scaled({what, plan_->rule, operands.blocks}, operands, first, rows_at_once,
+                      store.a.data(), store.b.data(), store.c.data(), store.d.data());
+    }
+    std::ranges::copy(store.d, results.begin() + static_cast<std::ptrdiff_t>(first) * what.n);
+  }
+  for (int m = 0; m < what.m; ++m) {
+    const int lane = plan_->lanes[static_cast<std::size_t>(m)] + operands.half;
+    if (operands.disabled && operands.disabled[lane / 32] >> lane % 32 & 1) continue;
+    const std::uint32_t* const from =
+        results.data() + m / rows_at_once * rows_at_once * what.n + m % rows_at_once;
+    for (int n = 0; n < what.n; ++n) row_of(m)[operands.d_column + n] = from[n * rows_at_once];
+  }
+}
+
+std::uint64_t TensorProduct::multiply_adds() const {
+  const InstructionDescriptor& what = plan_->what;
+  return std::uint64_t{1} * static_cast<unsigned>(what.m * what.n) * static_cast<unsigned>(what.k);
+}
+
+namespace {
+
+const NumericRule& least_known(TensorKind kind) {
+  InstructionDescriptor what{.kind = kind, .d = f32, .m = 128, .n = 8, .k = 32};
+  switch (kind) {
+    case TensorKind::f16: what.a = Type::f16; break;
+    case TensorKind::tf32: what.a = Type::tf32; break;
+    case TensorKind::f8f6f4:
+    case TensorKind::mxf8f6f4: what.a = Type::e4m3; break;
+    case TensorKind::i8: what.a = Type::s8; break;
+    case TensorKind::mxf4:
+    case TensorKind::mxf4nvf4: what.a = Type::e2m1; break;
+  }
+  what.b = what.a;
+  if (kind == TensorKind::i8) what.d = Type::s32;
+  return rule_for(what);
+}
+
+}  // namespace
+
+Trust tensor_trust(TensorKind kind) { return least_known(kind).trust; }
+std::string_view tensor_source(TensorKind kind) { return least_known(kind).source; }
+
+}  // namespace tartan::TARTAN_ABI::emulator

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// runtime/emulator/matrix/tensor_product.h - tcgen05.mma of one CTA, bit for bit as far as anybody
+// knows (rule.h): where its operands are in shared and tensor memory, and what it leaves there.
+//
+// Tensor memory is 128 lanes of 512 cells of 32 bits. Row m of D and of an A there is in lane m if
+// M is 128, in lane 32 * (m / 16) + m % 16 if it is 64, or 16 lanes below.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/emulator/matrix/matrix.h"
+#include "runtime/emulator/matrix/tensor_descriptor.h"
+
+namespace tartan::TARTAN_ABI::emulator {
+
+struct TensorOperands {
+  std::span<const std::byte> shared;  // the block's, from address 0
+  std::uint32_t* cells = nullptr;     // lane * 512 + column
+  TileDescriptor a, b;
+  bool a_in_tensor = false;
+  int a_column = 0, d_column = 0;
+  int half = 0;  // M 64: 16 where the rows are in the upper lanes
+  bool accumulates = false;
+  int scale_d = 0;                                         // D is divided by 2^scale_d before
+  const std::uint32_t* disabled = nullptr;                 // lanes that are not written: four words
+  int scale_a_column = 0, scale_b_column = 0, blocks = 1;  // block scales along k
+};
+
+/// 16 bytes of shared memory with elements of `count` rows or columns from `first` on.
+struct TileBytes {
+  std::uint64_t address = 0;
+  int first = 0, count = 1;
+};
+
+class TensorProduct {
+ public:
+  explicit TensorProduct(const InstructionDescriptor& what, Path path = Path::best);
+  const InstructionDescriptor& what() const;
+  /// The lane of each row, in the lower half.
+  std::span<const std::uint8_t> lanes() const;
+  /// The bytes of a factor.
+  std::vector<TileBytes> bytes_of_a(const TileDescriptor& tile) const;
+  std::vector<TileBytes> bytes_of_b(const TileDescriptor& tile) const;
+  void run(const TensorOperands& operands, Scratch& scratch) const;
+  std::uint64_t multiply_adds() const;
+
+ private:
+  struct Plan;
+  std::shared_ptr<const Plan> plan_;
+};
+
+/// What is known of the arithmetic of a kind, at least: results of f16 are assumed.
+Trust tensor_trust(TensorKind kind);
+std::string_view tensor_source(TensorKind kind);
+
+}  // namespace tartan::TARTAN_ABI::emulator

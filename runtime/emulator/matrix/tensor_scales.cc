@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/emulator/matrix/tensor_scales.h"
+
+#include <array>
+#include <vector>
+
+#include "runtime/emulator/matrix/fused_sum.h"
+
+namespace tartan::TARTAN_ABI::emulator {
+namespace {
+
+constexpr int scale_lanes = 32, cells_of_lane = 512;
+
+// ue8m0: 2^(bits - 127). Bit 7 of ue4m3 is ignored.
+Term scale_of_bits(Type type, std::uint32_t bits) {
+  if (type == Type::ue4m3) return decode(format(Type::ue4m3), bits & 0x7F);
+  return {1, static_cast<std::int16_t>(static_cast<int>(bits) - 127),
+          bits == 0xFF ? Special::nan : Special::none};
+}
+
+// The scale of block `block` of row or column `i`.
+Term scale_at(const TensorOperands& operands, Type type, int column, int id, int i, int block) {
+  const std::uint32_t cell =
+      operands.cells[i % scale_lanes * cells_of_lane + column + i / scale_lanes];
+  return scale_of_bits(type, cell >> 8 * (id + block) & 0xFF);
+}
+
+// The elements of a row or column.
+std::vector<Term> elements_of(const InstructionDescriptor& what, Type type,
+                              const std::uint32_t* image, int count, int i, bool negate) {
+  const int container = what.container_bits(type), per_cell = 32 / container;
+  std::vector<Term> out;
+  for (int k = 0; k < what.k; ++k) {
+    std::uint32_t bits =
+        image[k / per_cell * count + i] >> k % per_cell * container & ((1u << container) - 1);
+    if (type == Type::e2m1 && container == 8) bits = bits >> 2 & 0xF;
+    if (tartan::bits(type) == 6) bits &= 0x3F;
+    out.push_back(decode(format(type), bits));
+    if (negate) out.back().significand = -out.back().significand;
+  }
+  return out;
+}
+
+// One sum, the scales in the exponents.
+void multiply_bytes(const ScaledProduct& p, const TensorOperands& operands, int first, int rows,
+                    const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
+                    std::uint32_t* d) {
+  const InstructionDescriptor& what = p.what;
+  const FusedSum sum{
+      .product_fraction = format(what.a).fraction_bits + format(what.b).fraction_bits,
+      .length = p.rule.length,
+      .fraction = p.rule.fraction,
+      .floor = p.rule.floor_f32,
+      .kept = p.rule.kept};
+  const auto scaled = [&](std::vector<Term> terms, const Term& by) {
+    for (Term& each : terms) {
+      each.exponent = static_cast<std::int16_t>(each.exponent + by.exponent);
+      if (by.special == Special::nan) each.special = Special::nan;
+    }
+    return terms;
+  };
+  std::vector<std::vector<Term>> left, right;
+  for (int m = 0; m < rows; ++m)
+    left.push_back(scaled(elements_of(what, what.a, a, rows, m, what.negates_a),
+                          scale_at(operands, what.scale_type, operands.scale_a_column,
+                                   what.scale_a_id, first + m, 0)));
+  for (int n = 0; n < what.n; ++n)
+    right.push_back(scaled(
+        elements_of(what, what.b, b, what.n, n, what.negates_b),
+        scale_at(operands, what.scale_type, operands.scale_b_column, what.scale_b_id, n, 0)));
+  for (int n = 0; n < what.n; ++n)
+    for (int m = 0; m < rows; ++m)
+      d[n * rows + m] =
+          emulator::fused_sum(sum, left[static_cast<std::size_t>(m)].data(),
+                              right[static_cast<std::size_t>(n)].data(), what.k, c[n * rows + m]);
+}
+
+// A row or column of e2m1, in halves, with its scales.
+struct FourBitRow {
+  std::vector<int> halves;
+  std::array<Term, 4> scales;
+};
+
+FourBitRow four_bit_row(const ScaledProduct& p, const TensorOperands& operands, Type type,
+                        const std::uint32_t* image, int count, int i, bool negate, int column,
+                        int id, int place) {
+  FourBitRow out;
+  for (const Term& each : elements_of(p.what, type, image, count, i, negate))
+    out.halves.push_back(each.significand ? each.significand * (1 << each.exponent) : 0);
+  for (int block = 0; block < p.blocks; ++block)
+    out.scales[static_cast<std::size_t>(block)] =
+        scale_at(operands, p.what.scale_type, column, id, place, block);
+  return out;
+}
+
+// Exact sums of groups, each cut once.
+void multiply_fours(const ScaledProduct& p, const TensorOperands& operands, int first, int rows,
+                    const std::uint32_t* a, const std::uint32_t* b, const std::uint32_t* c,
+                    std::uint32_t* d) {
+  const InstructionDescriptor& what = p.what;
+  FusedSum sum{.product_fraction = 2 * format(Type::e2m1).fraction_bits,
+               .length = p.rule.length,
+               .fraction = p.rule.fraction,
+               .floor = p.rule.floor_f32,
+               .kept = p.rule.kept};
+  if (what.scale_type == Type::ue4m3) sum.product_fraction += 2 * format(Type::ue4m3).fraction_bits;
+  std::vector<FourBitRow> left, right;
+  for (int m = 0; m < rows; ++m)
+    left.push_back(four_bit_row(p, operands, what.a, a, rows, m, what.negates_a,
+                                operands.scale_a_column, what.scale_a_id, first + m));
+  for (int n = 0; n < what.n; ++n)
+    right.push_back(four_bit_row(p, operands, what.b, b, what.n, n, what.negates_b,
+                                 operands.scale_b_column, what.scale_b_id, n));
+  const int groups = what.k / p.rule.length;
+  for (int n = 0; n < what.n; ++n)
+    for (int m = 0; m < rows; ++m) {
+      const FourBitRow &x = left[static_cast<std::size_t>(m)],
+                       &y = right[static_cast<std::size_t>(n)];
+      std::array<Group, 4> list;
+      bool nan = false;
+      for (int g = 0; g < groups; ++g) {
+        const auto block = static_cast<std::size_t>(g * p.blocks / groups);
+        const Term &of_x = x.scales[block], &of_y = y.scales[block];
+        nan |= of_x.special == Special::nan || of_y.special == Special::nan;
+        int total = 0;
+        bool any = false;
+        for (int k = g * p.rule.length; k < (g + 1) * p.rule.length; ++k) {
+          const int product =
+              x.halves[static_cast<std::size_t>(k)] * y.halves[static_cast<std::size_t>(k)];
+          total += product;
+          any |= product != 0;
+        }
+        if (any)
+          list[static_cast<std::size_t>(g)] = {total * of_x.significand * of_y.significand,
+                                               of_x.exponent + of_y.exponent};
+      }
+      const int at = n * rows + m;
+      d[at] = nan ? format(Type::f32).nan_bits() : group_sum(sum, list.data(), groups, c[at]);
+    }
+}
+
+}  // namespace
+
+void multiply_scaled(const ScaledProduct& product, const TensorOperands& operands, int first,
+                     int rows, const std::uint32_t* a, const std::uint32_t* b,
+                     const std::uint32_t* c, std::uint32_t* d) {
+  const auto multiply =
+      product.rule.method == Method::scaled_groups ? multiply_fours : multiply_bytes;
+  multiply(product, operands, first, rows, a, b, c, d);
+}
+
+}  // namespace tartan::TARTAN_ABI::emulator
