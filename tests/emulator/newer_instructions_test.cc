@@ -43,7 +43,6 @@ constexpr std::string_view refused_words[] = {"mbarrier::report::validity",
                                               "im2col::w",
                                               "fabric",
                                               "multimem.",
-                                              "tcgen05.",
                                               "spcompress",
                                               "spdecompress",
                                               "trace.mark",
@@ -54,9 +53,21 @@ constexpr std::string_view refused_words[] = {"mbarrier::report::validity",
                                               "%locality_domain",
                                               "%perctamemory"};
 
+// The same of tcgen05: CTA pairs, and what sm_107 adds.
+constexpr std::string_view refused_tensor_words[] = {"cta_group::2", "exclusive",     "kind::ti16",
+                                                     "decompress::", "ashift",        "mma.ws",
+                                                     "shift",        "sync_restrict", "spcompress"};
+
 // A prefetch does nothing, whatever it names.
 bool is_emulated(std::string_view text) {
   if (text.find(".prefetch.") != text.npos) return true;
+  if (text.find("tcgen05.") != text.npos) {
+    const bool scaled = text.find("block_scale") != text.npos;
+    return std::ranges::none_of(
+               refused_tensor_words,
+               [&](std::string_view word) { return text.find(word) != text.npos; }) &&
+           !(scaled && text.find("mma.sp") != text.npos);
+  }
   return std::ranges::none_of(refused_words,
                               [&](std::string_view word) { return text.find(word) != text.npos; });
 }

@@ -33,7 +33,9 @@ struct Gemm {
   bool ue4m3 = false;
   int scale_id = 0;
   Words a_bits, b_bits, c_bits;  // [row or column][k]; C [row][column]
-  Words a_scales, b_scales;      // [row or column][step * scales + i]
+  bool sparse = false;
+  Words metadata;            // [row][step * codes + j]
+  Words a_scales, b_scales;  // [row or column][step * scales + i]
   std::string target = "sm_100a";
 
   bool scaled() const { return kind.starts_with("mx"); }
@@ -42,8 +44,10 @@ struct Gemm {
   int container(const std::string& type) const {
     return fours() ? 4 : kind == "f8f6f4" || kind == "mxf8f6f4" ? 8 : format(type).bits;
   }
-  int k() const { return 256 / container(a); }
+  int k() const { return 256 / container(a); }  // of A, as it is stored
+  int k_of_b() const { return sparse ? 2 * k() : k(); }
   int depth() const { return k() * steps; }
+  int codes() const { return container(a) == 32 ? k() : k() / 2; }  // of a row and step
 };
 
 inline int type_code(const std::string& type) {
@@ -59,7 +63,7 @@ inline std::uint32_t instruction_descriptor(const Gemm& g) {
   const auto bit = [](bool set, int at) { return static_cast<std::uint32_t>(set) << at; };
   std::uint32_t out = bit(g.negates_a, 13) | bit(g.negates_b, 14) | bit(g.layout_a.mn_major, 15) |
                       bit(g.layout_b.mn_major, 16) | static_cast<std::uint32_t>(g.n / 8) << 17 |
-                      static_cast<std::uint32_t>(g.m / 16) << 24;
+                      static_cast<std::uint32_t>(g.m / 16) << 24 | bit(g.sparse, 2);
   const int a = g.fours() ? 1 : type_code(g.a), b = g.fours() ? 1 : type_code(g.b);
   out |= static_cast<std::uint32_t>(a) << 7 | static_cast<std::uint32_t>(b) << 10;
   if (g.scaled())
@@ -74,14 +78,14 @@ struct Tile {
       : type(is_a ? g.a : g.b),
         layout(is_a ? g.layout_a : g.layout_b),
         extent(is_a ? g.m : g.n),
-        k(g.k()),
+        k(is_a ? g.k() : g.k_of_b()),
         container(g.container(type)),
         steps(g.steps) {
     const Words& bits = is_a ? g.a_bits : g.b_bits;
     image.resize(static_cast<std::size_t>(steps * step_bytes()));
     for (int x = 0; x < extent; ++x)
-      for (int i = 0; i < g.depth(); ++i)
-        put(x, i, bits[static_cast<std::size_t>(x * g.depth() + i)]);
+      for (int i = 0; i < k * steps; ++i)
+        put(x, i, bits[static_cast<std::size_t>(x * k * steps + i)]);
   }
 
   std::string type;
@@ -95,7 +99,9 @@ struct Tile {
     return (extent + unit - 1) / unit * unit;
   }
   /// Steps of a K-major tile lie side by side in a swizzled row.
-  int steps_per_row() const { return layout.mn_major || !layout.width ? 1 : layout.width / 32; }
+  int steps_per_row() const {
+    return layout.mn_major || !layout.width ? 1 : layout.width / line_bytes();
+  }
   int lines() const { return layout.mn_major ? k : (extent + 7) / 8 * 8; }
   int step_bytes() const {  // of steps that share rows, all of them
     return layout.mn_major || !layout.width ? lines() * line_bytes() : lines() * layout.width;
@@ -149,7 +155,7 @@ struct Tile {
       if (layout.width == width) mode = static_cast<std::uint64_t>(code);
     if (wide_atoms()) mode = 1;
     const int per_row = steps_per_row(),
-              start = step / per_row * step_bytes() + step % per_row * 32;
+              start = step / per_row * step_bytes() + step % per_row * (k * container / 8);
     return mode << 61 | std::uint64_t{1} << 46 | static_cast<std::uint64_t>(stride() / 16) << 32 |
            static_cast<std::uint64_t>(leading() / 16) << 16 |
            static_cast<std::uint64_t>(start / 16);
@@ -220,6 +226,24 @@ inline Plan plan(const Gemm& g) {
       }
       return word;
     });
+  for (int step = 0; g.sparse && step < g.steps; ++step) {
+    const bool wide = g.container(g.a) >= 16;
+    store_cells(480 + 2 * step, wide ? 1 : 2, [&](int lane, int column) {
+      std::uint32_t word = 0;
+      for (int m = 0; m < g.m; ++m)
+        for (int j = 0; j < g.codes(); ++j) {
+          const std::uint32_t code =
+              g.metadata[static_cast<std::size_t>((m * g.steps + step) * g.codes() + j)];
+          // By elements of k: two (tf32) or four for a code.
+          const int at = j * (g.container(g.a) == 32 ? 2 : 4),
+                    half = g.container(g.a) == 32 ? 8 : 16;
+          const int row = wide ? m % 8 + 8 * (at / half) + 16 * (m / 16) : m;
+          const int bit = wide ? at % half * (16 / half) + 16 * (m / 8 % 2) : at;
+          if (row == lane && bit / 32 == column) word |= code << bit % 32;
+        }
+      return word;
+    });
+  }
   const auto store_scales = [&](int column, int extent, const Words& scales) {
     for (int step = 0; step < g.steps; ++step)
       store_cells(column + 8 * step, (extent + 31) / 32, [&](int lane, int at) {
@@ -272,9 +296,10 @@ COPIED:
     body += fmt::format("add.s64 db, rd4, 0x{:x};\n", b.descriptor(step) + b_at / 16);
     body += fmt::format("setp.ne.u32 p, {}, 0;\n", step || g.accumulates ? 1 : 0);
     body += fmt::format(
-        "tcgen05.mma.cta_group::1.kind::{}{} [r9], {}, db, r8{}{}, p{};\n", g.kind,
-        g.scaled() ? ".block_scale" + g.vector : "",
+        "tcgen05.mma{}.cta_group::1.kind::{}{} [r9], {}, db{}, r8{}{}, p{};\n",
+        g.sparse ? ".sp" : "", g.kind, g.scaled() ? ".block_scale" + g.vector : "",
         g.a_in_tensor ? fmt::format("[r9+{}]", 256 + 8 * step) : "da",
+        g.sparse ? fmt::format(", [ta+{}]", 480 + 2 * step) : "",
         g.disabled.empty() ? "" : ", {r10, r11, r12, r13}",
         g.scaled() ? fmt::format(", [ta+{}], [ta+{}]", 384 + 8 * step, 448 + 8 * step) : "",
         g.scale_d ? fmt::format(", {}", g.scale_d) : "");
@@ -302,45 +327,51 @@ COPIED:
   return out;
 }
 
-inline double lowered(double value, int power, bool half) {
-  // Cut on the grid of subnormals.
-  const int least = half ? -24 : -149;
-  const double divided = std::ldexp(value, -power);
-  const bool subnormal = std::abs(divided) < std::ldexp(1.0, half ? -14 : -126);
-  return subnormal ? std::ldexp(std::trunc(std::ldexp(divided, -least)), least) : divided;
-}
-
 /// What D is: [row][column].
 inline Words model(const Gemm& g) {
   Words out(static_cast<std::size_t>(g.m * g.n));
   const Format &fa = format(g.a), &fb = format(g.b);
-  const auto row = [&](const Format& f, const Words& bits, int x, int step, bool negate) {
+  const auto row = [&](const Format& f, const Words& bits, int k, int x, int step, bool negate) {
     std::vector<Number> numbers;
-    for (int i = 0; i < g.k(); ++i) {
-      numbers.push_back(
-          number(f, bits[static_cast<std::size_t>(x * g.depth() + step * g.k() + i)]));
+    for (int i = 0; i < k; ++i) {
+      numbers.push_back(number(f, bits[static_cast<std::size_t>((x * g.steps + step) * k + i)]));
       if (negate) numbers.back().value = -numbers.back().value;
     }
     return numbers;
   };
   const auto scales = [&](const Words& all, int x, int step) {
-    std::vector<Number> numbers;
+    const auto at = static_cast<std::size_t>((x * g.steps + step) * g.scales);
+    std::vector<Number> out;
     for (int s = 0; s < g.scales; ++s)
-      numbers.push_back(
-          scale(g.ue4m3, all[static_cast<std::size_t>((x * g.steps + step) * g.scales + s)]));
-    return numbers;
+      out.push_back(scale(g.ue4m3, all[at + static_cast<std::size_t>(s)]));
+    return out;
   };
-  const auto all_of = [&](const Format& f, const Words& bits, int extent, bool negate) {
+  const auto all_of = [&](const Format& f, const Words& bits, int k, int extent, bool negate) {
     std::vector<std::vector<Number>> all;
     for (int x = 0; x < extent; ++x)
-      for (int step = 0; step < g.steps; ++step) all.push_back(row(f, bits, x, step, negate));
+      for (int step = 0; step < g.steps; ++step) all.push_back(row(f, bits, k, x, step, negate));
     return all;
   };
   std::vector<std::vector<Number>> left, right;
   if (!fa.integer) {
-    left = all_of(fa, g.a_bits, g.m, g.negates_a);
-    right = all_of(fb, g.b_bits, g.n, g.negates_b);
+    left = all_of(fa, g.a_bits, g.k(), g.m, g.negates_a);
+    right = all_of(fb, g.b_bits, g.k_of_b(), g.n, g.negates_b);
   }
+  // Which elements of B the stored ones of a row of A meet.
+  std::vector<std::vector<std::size_t>> met;
+  for (int m = 0; m < g.m; ++m)
+    for (int step = 0; step < g.steps; ++step) {
+      std::vector<std::size_t> of_row;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(g.k()); ++i) {
+        const auto code = [&](std::size_t j) {
+          return g.metadata[static_cast<std::size_t>((m * g.steps + step) * g.codes()) + j];
+        };
+        if (!g.sparse) of_row.push_back(i);
+        else if (g.container(g.a) == 32) of_row.push_back(2 * i + (code(i) == 4 ? 0 : 1));
+        else of_row.push_back(4 * (i / 2) + (code(i / 2) >> 2 * (i % 2) & 3));
+      }
+      met.push_back(of_row);
+    }
   for (int m = 0; m < g.m; ++m)
     for (int n = 0; n < g.n; ++n) {
       const auto at = static_cast<std::size_t>(m * g.n + n);
@@ -349,16 +380,17 @@ inline Words model(const Gemm& g) {
       const bool kept =
           !g.disabled.empty() && g.disabled[static_cast<std::size_t>(lane / 32)] >> lane % 32 & 1;
       for (int step = 0; step < g.steps && !kept; ++step) {
+        const auto& which = met[static_cast<std::size_t>(m * g.steps + step)];
         if (fa.integer) {
           std::int64_t sum = static_cast<std::int32_t>(c);
-          for (int i = 0; i < g.k(); ++i) {
-            const auto value = [&](const Format& f, const Words& bits, int x) {
-              const std::uint32_t raw =
-                  bits[static_cast<std::size_t>(x * g.depth() + step * g.k() + i)];
+          for (std::size_t i = 0; i < which.size(); ++i) {
+            const auto value = [](const Format& f, std::uint32_t raw) {
               return f.is_signed ? static_cast<int>(static_cast<std::int8_t>(raw))
                                  : static_cast<int>(raw);
             };
-            sum += value(fa, g.a_bits, m) * value(fb, g.b_bits, n);
+            const auto row_at = static_cast<std::size_t>((m * g.steps + step) * g.k()),
+                       column_at = static_cast<std::size_t>((n * g.steps + step) * g.k_of_b());
+            sum += value(fa, g.a_bits[row_at + i]) * value(fb, g.b_bits[column_at + which[i]]);
           }
           if (g.saturates) sum = std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX);
           c = static_cast<std::uint32_t>(sum);
@@ -373,7 +405,9 @@ inline Words model(const Gemm& g) {
           }
         }
         const auto &a = left[static_cast<std::size_t>(m * g.steps + step)],
-                   &b = right[static_cast<std::size_t>(n * g.steps + step)];
+                   &column = right[static_cast<std::size_t>(n * g.steps + step)];
+        std::vector<Number> b;
+        for (const std::size_t i : which) b.push_back(column[i]);
         if (g.fours())
           c = fours_dot(a, b, c, scales(g.a_scales, m, step), scales(g.b_scales, n, step));
         else if (g.scaled())
@@ -409,9 +443,15 @@ inline void fill(Gemm& g, std::mt19937& random) {
   };
   const std::uint32_t mode = below(8) == 0 ? 0 : 1 + below(3);
   words(g.a_bits, static_cast<std::size_t>(g.m * g.depth()), [&] { return element(g.a, mode); });
-  words(g.b_bits, static_cast<std::size_t>(g.n * g.depth()), [&] { return element(g.b, mode); });
+  words(g.b_bits, static_cast<std::size_t>(g.n * g.k_of_b() * g.steps),
+        [&] { return element(g.b, mode); });
   words(g.c_bits, static_cast<std::size_t>(g.m * g.n),
         [&] { return g.kind == "i8" ? draw() >> below(2) * 16 : element(g.d, mode); });
+  words(g.metadata, g.sparse ? static_cast<std::size_t>(g.m * g.steps * g.codes()) : 0,
+        [&]() -> std::uint32_t {
+          constexpr std::uint32_t fours[] = {4, 8, 12, 9, 13, 14};
+          return g.container(g.a) == 32 ? (below(2) ? 4 : 14) : fours[below(6)];
+        });
   const std::uint32_t spread = below(2) ? 8 : 60;
   const auto one_scale = [&]() -> std::uint32_t {
     if (below(64) == 0) return draw() & 0xFF;
@@ -444,10 +484,10 @@ inline std::string text(const Gemm& g) {
   return fmt::format(
       "{} {} x {} -> {}, m{} n{} steps {}, A {}/{}{}, B {}/{}, accumulates {}, negates {}{}, half "
       "{}, scale_d {}, disabled {}, saturates {}, vector {} id {} ue4m3 {}",
-      g.kind, g.a, g.b, g.d, g.m, g.n, g.steps, g.layout_a.width, g.layout_a.mn_major,
-      g.a_in_tensor ? " in tensor memory" : "", g.layout_b.width, g.layout_b.mn_major,
-      g.accumulates, g.negates_a, g.negates_b, g.half, g.scale_d, !g.disabled.empty(), g.saturates,
-      g.vector, g.scale_id, g.ue4m3);
+      g.sparse ? "sparse " + g.kind : g.kind, g.a, g.b, g.d, g.m, g.n, g.steps, g.layout_a.width,
+      g.layout_a.mn_major, g.a_in_tensor ? " in tensor memory" : "", g.layout_b.width,
+      g.layout_b.mn_major, g.accumulates, g.negates_a, g.negates_b, g.half, g.scale_d,
+      !g.disabled.empty(), g.saturates, g.vector, g.scale_id, g.ue4m3);
 }
 
 }  // namespace tartan::test::tensor

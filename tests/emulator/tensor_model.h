@@ -170,4 +170,12 @@ inline std::uint32_t fours_dot(const std::vector<Number>& a, const std::vector<N
   return to_f32(finish(terms, {.fraction = 35, .floor = -139}, special));
 }
 
+/// D divided by a power of two, cut where it becomes subnormal.
+inline double lowered(double value, int power, bool half) {
+  const int least = half ? -24 : -149;
+  const double divided = std::ldexp(value, -power);
+  const bool subnormal = std::abs(divided) < std::ldexp(1.0, half ? -14 : -126);
+  return subnormal ? std::ldexp(std::trunc(std::ldexp(divided, -least)), least) : divided;
+}
+
 }  // namespace tartan::test::tensor

@@ -83,6 +83,12 @@ Gemm random_gemm(const Kind& kind, std::mt19937& random) {
     g.negates_b = random() % 4 == 0;
   }
   if (g.scaled()) choose_scales(g, random);
+  if (!g.scaled() && random() % 4 == 0) {
+    g.sparse = true;
+    g.m = 128;
+    g.half = 0;
+    if (g.layout_b.width == 32) g.layout_b.width = 64;  // 64 bytes of B along k
+  }
   if (!g.scaled() && g.accumulates && random() % 4 == 0)
     for (int i = 0; i < 4; ++i) g.disabled.push_back(static_cast<std::uint32_t>(random()));
   if ((g.kind == "f16" || g.kind == "tf32") && random() % 4 == 0)

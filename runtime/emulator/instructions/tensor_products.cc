@@ -39,10 +39,13 @@ enum Word : std::uint32_t {
   scale_a_offset,
   scale_b_slot,
   scale_b_offset,
+  metadata_slot,
+  metadata_offset,
   block_count,
   word_count
 };
-constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2;  // op.flags; op.count: the kind
+constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2, is_sparse = 4;  // op.flags
+// op.count: the kind
 
 // Products are made once for each descriptor; threads have their own.
 const TensorProduct& product_of(const InstructionDescriptor& what, TensorKind kind,
@@ -62,7 +65,7 @@ class Multiplication {
     if (!read_descriptor() || !place_d() || !place_a() || !place_tiles() || !place_scales()) return;
     operands_.shared = {warp_.block->shared(), warp_.block->shared_bytes()};
     operands_.cells = memory().cells();
-    if (!tell_observers()) return;
+    if (!place_metadata() || !tell_observers()) return;
     product_->run(operands_, warp_.block->cluster().scratch);
     warp_.multiply_adds += product_->multiply_adds();
   }
@@ -79,7 +82,7 @@ class Multiplication {
   bool read_descriptor() {
     const auto kind = static_cast<TensorKind>(op_.count);
     const std::uint32_t bits = value(idesc_slot);
-    const std::string why = decode(kind, bits, what_);
+    const std::string why = decode(kind, (op_.flags & is_sparse) != 0, bits, what_);
     if (!why.empty()) return fail("instruction-descriptor"_rule, "instruction descriptor " + why);
     const int blocks = static_cast<int>(word(block_count));
     for (const auto& [name, id] : {std::pair('A', what_.scale_a_id), {'B', what_.scale_b_id}})
@@ -145,7 +148,7 @@ class Multiplication {
     operands_.a_column = static_cast<int>(address & 0xFFFF);
     return allocated("A", address, areas(operands_.a_column, a_columns())[0]);
   }
-  int a_columns() const { return what_.k * what_.container_bits(what_.a) / 32; }
+  int a_columns() const { return what_.stored() * what_.container_bits(what_.a) / 32; }
 
   bool place_tile(char name, std::uint32_t slot, bool mn_major, Type type, TileDescriptor& to,
                   std::vector<TileChunk>& chunks) {
@@ -169,6 +172,28 @@ class Multiplication {
     return (operands_.a_in_tensor ||
             place_tile('A', a_slot, what_.transposes_a, what_.a, operands_.a, a_)) &&
            place_tile('B', b_slot, what_.transposes_b, what_.b, operands_.b, b_);
+  }
+
+  bool place_metadata() {
+    if (!what_.sparse) return true;
+    const std::uint32_t address = value(metadata_slot) + word(metadata_offset);
+    operands_.metadata_column = static_cast<int>(address & 0xFFFF);
+    const TensorArea area{0, TensorMemory::lanes, operands_.metadata_column,
+                          product_->metadata_columns()};
+    if (address >> 16)
+      return fail("tensor-memory"_rule,
+                  fmt::format("the metadata at address 0x{:x} begin in lane {}: expected 0",
+                              address, address >> 16));
+    if (!allocated("the metadata", address, area)) return false;
+    if (const auto found = product_->illegal_code(operands_))
+      return fail(
+          "sparse-metadata"_rule,
+          fmt::format("the metadata of row {} of A have the illegal code 0x{:x} for group {} "
+                      "along k",
+                      found->row, found->code, found->group));
+    scales_.push_back(area);
+    others_.push_back(area);
+    return true;
   }
 
   // All quarters of lanes have the same scales.
@@ -246,7 +271,7 @@ class Multiplication {
   TensorOperands operands_;
   std::array<std::uint32_t, 4> disabled_{};
   std::vector<TileChunk> a_, b_;
-  std::vector<TensorArea> scales_, others_;  // others_: of what counts alone
+  std::vector<TensorArea> scales_, others_;  // and metadata; others_: of what counts alone
 };
 
 void multiply(Warp& warp, const Op& op) {
@@ -354,9 +379,14 @@ void decode_mma(Decoder& d) {
     words[a_slot] = d.source(1, Type::b64);
   }
   words[b_slot] = d.source(2, Type::b64);
-  words[idesc_slot] = d.source(3, Type::b32);
-  std::size_t next = 4;
-  if (d.operand(next).kind == ptx::OperandKind::Vector) {
+  std::size_t next = 3;
+  if (d.spelling.opcode() == Opcode::tcgen05_mma_sp) {
+    if (is_scaled(*kind)) return d.unsupported("sparse MMAs with block scales");
+    to.flags |= is_sparse;
+    address(next++, metadata_slot);
+  }
+  words[idesc_slot] = d.source(next++, Type::b32);
+  if (next < count && d.operand(next).kind == ptx::OperandKind::Vector) {
     to.flags |= has_disabled;
     std::uint32_t at = disabled_slots;
     const auto children = d.children(d.operand(next++));
@@ -381,6 +411,8 @@ void decode_mma(Decoder& d) {
     d.rest_on(Trust::Assumed, "scale-input-d: no source tells how it rounds");
   }
   if (d.failed() || next != count) return void(d.expect_operands(next, next));
+  if (to.flags & is_sparse)
+    d.rest_on(Trust::Assumed, "sparse sums are assumed to be those of dense products");
   d.rest_on(tensor_trust(*kind), tensor_source(*kind));
   const std::uint32_t list = d.append(words);
   Op& op = d.emit(multiply);
@@ -410,6 +442,8 @@ void decode_commit(Decoder& d) {
 
 constexpr EmulatedRow tensor_products_rows[] = {
     {Opcode::tcgen05_mma, decode_mma, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
+     AccessKind::None, Idle::No, nothing},
+    {Opcode::tcgen05_mma_sp, decode_mma, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
      AccessKind::None, Idle::No, nothing},
     {Opcode::tcgen05_commit, decode_commit, Flow::Uses, ValueSources::None, Meaning::Bits,
      AccessKind::None, Idle::No, nothing},

@@ -57,6 +57,8 @@ class Fields {
 
 std::string decode_shape(const Fields& f, const InstructionDescriptor& to) {
   const bool scaled = is_scaled(to.kind);
+  if (to.sparse && to.m == 64)
+    return f.wrong("M / 16", 24, 5, "8 (M 128): no source tells where the metadata of M 64 is,");
   if (to.m != 128 && (scaled || to.m != 64))
     return f.wrong("M / 16", 24, 5, scaled ? "8 (M 128)" : "4 or 8 (M 64 or 128)");
   if (to.n < 8 || to.n > 256) return f.wrong("N / 8", 17, 6, "1 to 32 (N 8 to 256)");
@@ -78,15 +80,18 @@ int InstructionDescriptor::container_bits(Type type) const {
   return kind == TensorKind::f8f6f4 || kind == TensorKind::mxf8f6f4 ? 8 : bits(type);
 }
 
-std::string decode(TensorKind kind, std::uint32_t bits, InstructionDescriptor& to) {
+std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, InstructionDescriptor& to) {
   const Fields f(kind, bits);
   const bool scaled = is_scaled(kind),
              fours = kind == TensorKind::mxf4 || kind == TensorKind::mxf4nvf4;
-  if (f.get(2, 1)) return f.wrong("sparse bit", 2, 1, "0 without .sp");
-  if (f.get(0, 2)) return f.wrong("sparsity selector", 0, 2, "0 without .sp");
+  if (f.get(2, 1) != sparse)
+    return f.wrong("sparse bit", 2, 1, sparse ? "1 with .sp" : "0 without .sp");
+  if (f.get(0, 2))
+    return f.wrong("sparsity selector", 0, 2,
+                   sparse ? "0: no source tells what the others choose," : "0 without .sp");
   if (kind != TensorKind::i8 && f.get(3, 1)) return f.wrong("saturate bit", 3, 1, "0");
   if (f.get(6, 1)) return f.wrong("reserved bit", 6, 1, "0");
-  to = {.kind = kind};
+  to = {.kind = kind, .sparse = sparse};
   to.saturates = f.get(3, 1);
   const int b_width = fours ? 2 : 3;
   to.a = find(factor_types, kind, f.get(7, 3));
@@ -122,7 +127,7 @@ std::string decode(TensorKind kind, std::uint32_t bits, InstructionDescriptor& t
     return f.wrong("transpose field", 15, 2, "0: both K-major");
   to.m = static_cast<int>(f.get(24, 5)) * 16;
   to.n = static_cast<int>(f.get(17, 6)) * 8;
-  to.k = bytes_along_k * 8 / to.container_bits(to.a);
+  to.k = bytes_along_k * (sparse ? 16 : 8) / to.container_bits(to.a);
   return decode_shape(f, to);
 }
 

@@ -40,6 +40,7 @@ struct InstructionDescriptor {
   int m = 0, n = 0, k = 0;
   bool saturates = false, negates_a = false, negates_b = false;
   bool transposes_a = false, transposes_b = false;
+  bool sparse = false;  // k counts the elements of B: a row of A stores half of them
   Type scale_type = Type::none;
   int scale_a_id = 0, scale_b_id = 0;
 
@@ -47,11 +48,13 @@ struct InstructionDescriptor {
   std::string text() const;
   /// Bits from one element of A or B to the next, in shared memory without a swizzle.
   int container_bits(Type type) const;
+  /// Elements of a row of A that are stored.
+  int stored() const { return sparse ? k / 2 : k; }
 };
 
-/// Why `bits` are no descriptor of a dense instruction of that kind for one CTA, with the name of
-/// the field; empty: `to` has them.
-std::string decode(TensorKind kind, std::uint32_t bits, InstructionDescriptor& to);
+/// Why `bits` are no descriptor of an instruction of that kind for one CTA, with .sp or without,
+/// with the name of the field; empty: `to` has them.
+std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, InstructionDescriptor& to);
 
 struct TileDescriptor {
   MatrixDescriptor tile;

@@ -2,6 +2,7 @@
 #include "runtime/emulator/matrix/tensor_product.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "runtime/emulator/matrix/arithmetic.h"
@@ -23,6 +24,7 @@ isa::Form form_of(const InstructionDescriptor& what) {
   form.c = form.d = what.d;
   form.satfinite = what.saturates;
   if (what.kind == TensorKind::f8f6f4) form.kind = isa::Kind::f8f6f4;
+  if (what.sparse) form.sparsity = isa::Sparsity::sp;
   return form;
 }
 
@@ -114,12 +116,27 @@ struct TensorProduct::Plan {
   Plan(const InstructionDescriptor& what, Path path)
       : what(what),
         rule(rule_for(what)),
-        a{what.a, what.container_bits(what.a), what.m, what.k, what.transposes_a},
+        a{what.a, what.container_bits(what.a), what.m, what.stored(), what.transposes_a},
         b{what.b, what.container_bits(what.b), what.n, what.k, what.transposes_b} {
     if (!is_scaled(what.kind)) arithmetic.emplace(form_of(what), rule, false, path);
     for (int m = 0; m < what.m; ++m)
       lanes.push_back(
           static_cast<std::uint8_t>(what.m == lanes_of_memory ? m : m / 16 * 32 + m % 16));
+  }
+
+  /// Codes of a row, and where they are: a code for each two (tf32) or four elements of k. Where an
+  /// element has 16 bits or more, those of 16 rows are in the lanes of 16, eight of them in the
+  /// upper half of the cells.
+  int codes() const { return what.k / (a.container == 32 ? 2 : 4); }
+  std::uint32_t code(const TensorOperands& operands, int m, int j) const {
+    int lane = m, bit = 4 * j;
+    if (a.container >= 16) {
+      lane = m / 16 * 16 + j / 4 * 8 + m % 8;
+      bit = j % 4 * 4 + m / 8 % 2 * 16;
+    }
+    return operands.cells[lane * columns_of_memory + operands.metadata_column + bit / 32] >>
+               bit % 32 &
+           15;
   }
 
   InstructionDescriptor what;
@@ -155,7 +172,7 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
   std::vector<std::uint32_t> results(static_cast<std::size_t>(what.m * what.n));
   for (int first = 0; first < what.m; first += rows_at_once) {
     if (operands.a_in_tensor) {
-      const int cells = what.k * plan_->a.container / 32;
+      const int cells = what.stored() * plan_->a.container / 32;
       store.a.resize(static_cast<std::size_t>(cells * rows_at_once));
       for (int cell = 0; cell < cells; ++cell)
         for (int m = 0; m < rows_at_once; ++m)
@@ -181,6 +198,17 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
       images.c = store.c.data();
       images.d = store.d.data();
       images.scratch = &scratch;
+      std::array<std::uint32_t, lanes_of_memory> metadata{};
+      if (what.sparse) {
+        // As a warpgroup's registers have it.
+        for (int m = 0; m < rows_at_once; ++m)
+          for (int j = 0; j < plan_->codes(); ++j) {
+            const isa::MetadataBits at = isa::metadata(form_of(what), m, j, 0);
+            metadata[static_cast<std::size_t>(at.lane)] |= plan_->code(operands, first + m, j)
+                                                           << at.lowest;
+          }
+        images.metadata = metadata.data();
+      }
       images.negate_a = what.negates_a;
       images.negate_b = what.negates_b;
       plan_->arithmetic->run(images);
@@ -199,9 +227,24 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
   }
 }
 
+int TensorProduct::metadata_columns() const { return plan_->a.container >= 16 ? 1 : 2; }
+
+std::optional<TensorProduct::IllegalCode> TensorProduct::illegal_code(
+    const TensorOperands& operands) const {
+  for (int m = 0; m < plan_->what.m; ++m)
+    for (int j = 0; j < plan_->codes(); ++j) {
+      const std::uint32_t code = plan_->code(operands, m, j);
+      const bool legal =
+          plan_->a.container == 32 ? code == 4 || code == 14 : (code & 3) < code >> 2;
+      if (!legal) return IllegalCode{m, j, code};
+    }
+  return std::nullopt;
+}
+
 std::uint64_t TensorProduct::multiply_adds() const {
   const InstructionDescriptor& what = plan_->what;
-  return std::uint64_t{1} * static_cast<unsigned>(what.m * what.n) * static_cast<unsigned>(what.k);
+  return std::uint64_t{1} * static_cast<unsigned>(what.m * what.n) *
+         static_cast<unsigned>(what.stored());
 }
 
 namespace {

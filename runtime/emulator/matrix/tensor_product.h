@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ struct TensorOperands {
   int a_column = 0, d_column = 0;
   int half = 0;  // M 64: 16 where the rows are in the upper lanes
   bool accumulates = false;
-  int scale_d = 0;                                         // D is divided by 2^scale_d before
-  const std::uint32_t* disabled = nullptr;                 // lanes that are not written: four words
+  int scale_d = 0;                          // D is divided by 2^scale_d before
+  const std::uint32_t* disabled = nullptr;  // lanes that are not written: four words
+  int metadata_column = 0;
   int scale_a_column = 0, scale_b_column = 0, blocks = 1;  // block scales along k
 };
 
@@ -48,6 +50,15 @@ class TensorProduct {
   std::vector<TileBytes> bytes_of_b(const TileDescriptor& tile) const;
   void run(const TensorOperands& operands, Scratch& scratch) const;
   std::uint64_t multiply_adds() const;
+
+  /// Of a sparse A: the first illegal code (PTX ISA 9.0, 9.7.16.10.8), if there is one.
+  struct IllegalCode {
+    int row = 0, group = 0;
+    std::uint32_t code = 0;
+  };
+  std::optional<IllegalCode> illegal_code(const TensorOperands& operands) const;
+  /// Columns of its metadata.
+  int metadata_columns() const;
 
  private:
   struct Plan;
