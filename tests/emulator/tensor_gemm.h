@@ -199,10 +199,7 @@ inline Plan plan(const Gemm& g) {
         for (int i = 0; i < 8; ++i) out.in.push_back(first + i < count ? cell(lane, first + i) : 0);
       for (int i = 0; i < 8; ++i)
         before += fmt::format("ld.global.b32 v{0}, [rd2+{1}];\n", i, 4 * i);
-      const int width = count - first >= 8   ? 8
-                        : count - first >= 4 ? 4
-                        : count - first >= 2 ? 2
-                                             : 1;
+      const int left = count - first, width = left > 4 ? 8 : left > 2 ? 4 : left;
       before += fmt::format("tcgen05.st.sync.aligned.32x32b.x{}.b32 [own+{}], {};\n", width,
                             column + first, numbered("v", width));
     }

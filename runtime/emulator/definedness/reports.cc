@@ -69,7 +69,11 @@ std::string UndefinedReports::text(const Entry& entry) const {
   else if (from.place == UndefinedOrigin::Place::tensor_load)
     text += fmt::format("{} on {} need not have brought it yet: expected tcgen05.wait::ld",
                         opcode(context_, from.pc), line_text(context_, from.pc));
-  else text += place_text(context_, from) + " was never written";
+  else
+    text += place_text(context_, from) +
+            (from.place == UndefinedOrigin::Place::tensor
+                 ? " was never written, or computed from what was never written"
+                 : " was never written");
   if (from.place != UndefinedOrigin::Place::lane &&
       from.place != UndefinedOrigin::Place::tensor_load &&
       line(context_, from.pc) != line(context_, entry.use.pc))
