@@ -62,11 +62,8 @@ constexpr std::string_view refused_tensor_words[] = {"cta_group::2", "exclusive"
 bool is_emulated(std::string_view text) {
   if (text.find(".prefetch.") != text.npos) return true;
   if (text.find("tcgen05.") != text.npos) {
-    const bool scaled = text.find("block_scale") != text.npos;
     return std::ranges::none_of(
-               refused_tensor_words,
-               [&](std::string_view word) { return text.find(word) != text.npos; }) &&
-           !(scaled && text.find("mma.sp") != text.npos);
+        refused_tensor_words, [&](std::string_view word) { return text.find(word) != text.npos; });
   }
   return std::ranges::none_of(refused_words,
                               [&](std::string_view word) { return text.find(word) != text.npos; });

@@ -47,7 +47,9 @@ struct Gemm {
   int k() const { return 256 / container(a); }  // of A, as it is stored
   int k_of_b() const { return sparse ? 2 * k() : k(); }
   int depth() const { return k() * steps; }
-  int codes() const { return container(a) == 32 ? k() : k() / 2; }  // of a row and step
+  int codes() const {
+    return container(a) == 32 ? k() : fours() ? k() / 4 : k() / 2;
+  }  // of a row and step
 };
 
 inline int type_code(const std::string& type) {
@@ -225,20 +227,19 @@ inline Plan plan(const Gemm& g) {
     });
   for (int step = 0; g.sparse && step < g.steps; ++step) {
     const bool wide = g.container(g.a) >= 16;
+    std::vector<std::uint32_t> cells(128 * 2);
+    for (int m = 0; m < g.m; ++m)
+      for (int j = 0; j < g.codes(); ++j) {
+        const std::uint32_t code =
+            g.metadata[static_cast<std::size_t>((m * g.steps + step) * g.codes() + j)];
+        // By elements of k: two (tf32) or four for a code.
+        const int at = j * (g.container(g.a) == 32 ? 2 : 4), half = g.container(g.a) == 32 ? 8 : 16;
+        const int lane = wide ? m % 8 + 8 * (at / half) + 16 * (m / 16) : m;
+        const int bit = wide ? at % half * (16 / half) + 16 * (m / 8 % 2) : at;
+        cells[static_cast<std::size_t>(2 * lane + bit / 32)] |= code << bit % 32;
+      }
     store_cells(480 + 2 * step, wide ? 1 : 2, [&](int lane, int column) {
-      std::uint32_t word = 0;
-      for (int m = 0; m < g.m; ++m)
-        for (int j = 0; j < g.codes(); ++j) {
-          const std::uint32_t code =
-              g.metadata[static_cast<std::size_t>((m * g.steps + step) * g.codes() + j)];
-          // By elements of k: two (tf32) or four for a code.
-          const int at = j * (g.container(g.a) == 32 ? 2 : 4),
-                    half = g.container(g.a) == 32 ? 8 : 16;
-          const int row = wide ? m % 8 + 8 * (at / half) + 16 * (m / 16) : m;
-          const int bit = wide ? at % half * (16 / half) + 16 * (m / 8 % 2) : at;
-          if (row == lane && bit / 32 == column) word |= code << bit % 32;
-        }
-      return word;
+      return cells[static_cast<std::size_t>(2 * lane + column)];
     });
   }
   const auto store_scales = [&](int column, int extent, const Words& scales) {
@@ -365,6 +366,8 @@ inline Words model(const Gemm& g) {
         };
         if (!g.sparse) of_row.push_back(i);
         else if (g.container(g.a) == 32) of_row.push_back(2 * i + (code(i) == 4 ? 0 : 1));
+        else if (g.fours())
+          of_row.push_back(8 * (i / 4) + 2 * (code(i / 4) >> 2 * (i / 2 % 2) & 3) + i % 2);
         else of_row.push_back(4 * (i / 2) + (code(i / 2) >> 2 * (i % 2) & 3));
       }
       met.push_back(of_row);

@@ -381,7 +381,6 @@ void decode_mma(Decoder& d) {
   words[b_slot] = d.source(2, Type::b64);
   std::size_t next = 3;
   if (d.spelling.opcode() == Opcode::tcgen05_mma_sp) {
-    if (is_scaled(*kind)) return d.unsupported("sparse MMAs with block scales");
     to.flags |= is_sparse;
     address(next++, metadata_slot);
   }

@@ -124,10 +124,11 @@ struct TensorProduct::Plan {
           static_cast<std::uint8_t>(what.m == lanes_of_memory ? m : m / 16 * 32 + m % 16));
   }
 
-  /// Codes of a row, and where they are: a code for each two (tf32) or four elements of k. Where an
+  /// Codes of a row, and where they are: a code for each two (tf32), four or (four bits)
+  /// eight elements of k. Where an
   /// element has 16 bits or more, those of 16 rows are in the lanes of 16, eight of them in the
   /// upper half of the cells.
-  int codes() const { return what.k / (a.container == 32 ? 2 : 4); }
+  int codes() const { return what.k / (a.container == 32 ? 2 : a.container == 4 ? 8 : 4); }
   std::uint32_t code(const TensorOperands& operands, int m, int j) const {
     int lane = m, bit = 4 * j;
     if (a.container >= 16) {
@@ -213,8 +214,12 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
       images.negate_b = what.negates_b;
       plan_->arithmetic->run(images);
     } else {
-      multiply_scaled({what, plan_->rule, operands.blocks}, operands, first, rows_at_once,
-                      store.a.data(), store.b.data(), store.c.data(), store.d.data());
+      std::vector<std::uint8_t> codes;
+      for (int m = 0; what.sparse && m < rows_at_once; ++m)
+        for (int j = 0; j < plan_->codes(); ++j)
+          codes.push_back(static_cast<std::uint8_t>(plan_->code(operands, first + m, j)));
+      multiply_scaled({what, plan_->rule, operands.blocks, codes.data()}, operands, first,
+                      rows_at_once, store.a.data(), store.b.data(), store.c.data(), store.d.data());
     }
     std::ranges::copy(store.d, results.begin() + static_cast<std::ptrdiff_t>(first) * what.n);
   }

@@ -26,17 +26,36 @@ Term scale_at(const TensorOperands& operands, Type type, int column, int id, int
 }
 
 // The elements of a row or column.
-std::vector<Term> elements_of(const InstructionDescriptor& what, Type type,
+std::vector<Term> elements_of(const InstructionDescriptor& what, Type type, int along,
                               const std::uint32_t* image, int count, int i, bool negate) {
   const int container = what.container_bits(type), per_cell = 32 / container;
   std::vector<Term> out;
-  for (int k = 0; k < what.k; ++k) {
+  for (int k = 0; k < along; ++k) {
     std::uint32_t bits =
         image[k / per_cell * count + i] >> k % per_cell * container & ((1u << container) - 1);
     if (type == Type::e2m1 && container == 8) bits = bits >> 2 & 0xF;
     if (tartan::bits(type) == 6) bits &= 0x3F;
     out.push_back(decode(format(type), bits));
     if (negate) out.back().significand = -out.back().significand;
+  }
+  return out;
+}
+
+// Which elements of a column of B the stored ones of row `m` of A meet.
+std::vector<std::size_t> met_by(const ScaledProduct& p, int m) {
+  std::vector<std::size_t> out;
+  const auto stored = static_cast<std::size_t>(p.what.stored());
+  // A code chooses two of four elements, or of pairs of them.
+  const std::size_t each = p.what.container_bits(p.what.a) == 4 ? 2 : 1, of_code = 2 * each;
+  for (std::size_t i = 0; i < stored; ++i) {
+    if (!p.what.sparse) {
+      out.push_back(i);
+      continue;
+    }
+    const std::uint32_t code =
+        p.codes[static_cast<std::size_t>(m) * (stored / of_code) + i / of_code];
+    const std::size_t chosen = code >> i % of_code / each * 2 & 3;
+    out.push_back(i / of_code * 2 * of_code + chosen * each + i % each);
   }
   return out;
 }
@@ -61,18 +80,23 @@ void multiply_bytes(const ScaledProduct& p, const TensorOperands& operands, int 
   };
   std::vector<std::vector<Term>> left, right;
   for (int m = 0; m < rows; ++m)
-    left.push_back(scaled(elements_of(what, what.a, a, rows, m, what.negates_a),
+    left.push_back(scaled(elements_of(what, what.a, what.stored(), a, rows, m, what.negates_a),
                           scale_at(operands, what.scale_type, operands.scale_a_column,
                                    what.scale_a_id, first + m, 0)));
   for (int n = 0; n < what.n; ++n)
     right.push_back(scaled(
-        elements_of(what, what.b, b, what.n, n, what.negates_b),
+        elements_of(what, what.b, what.k, b, what.n, n, what.negates_b),
         scale_at(operands, what.scale_type, operands.scale_b_column, what.scale_b_id, n, 0)));
-  for (int n = 0; n < what.n; ++n)
-    for (int m = 0; m < rows; ++m)
-      d[n * rows + m] =
-          emulator::fused_sum(sum, left[static_cast<std::size_t>(m)].data(),
-                              right[static_cast<std::size_t>(n)].data(), what.k, c[n * rows + m]);
+  std::vector<Term> met(static_cast<std::size_t>(what.stored()));
+  for (int m = 0; m < rows; ++m) {
+    const std::vector<std::size_t> which = met_by(p, m);
+    for (int n = 0; n < what.n; ++n) {
+      for (std::size_t k = 0; k < met.size(); ++k)
+        met[k] = right[static_cast<std::size_t>(n)][which[k]];
+      d[n * rows + m] = emulator::fused_sum(sum, left[static_cast<std::size_t>(m)].data(),
+                                            met.data(), what.stored(), c[n * rows + m]);
+    }
+  }
 }
 
 // A row or column of e2m1, in halves, with its scales.
@@ -82,10 +106,10 @@ struct FourBitRow {
 };
 
 FourBitRow four_bit_row(const ScaledProduct& p, const TensorOperands& operands, Type type,
-                        const std::uint32_t* image, int count, int i, bool negate, int column,
-                        int id, int place) {
+                        int along, const std::uint32_t* image, int count, int i, bool negate,
+                        int column, int id, int place) {
   FourBitRow out;
-  for (const Term& each : elements_of(p.what, type, image, count, i, negate))
+  for (const Term& each : elements_of(p.what, type, along, image, count, i, negate))
     out.halves.push_back(each.significand ? each.significand * (1 << each.exponent) : 0);
   for (int block = 0; block < p.blocks; ++block)
     out.scales[static_cast<std::size_t>(block)] =
@@ -106,14 +130,15 @@ void multiply_fours(const ScaledProduct& p, const TensorOperands& operands, int 
   if (what.scale_type == Type::ue4m3) sum.product_fraction += 2 * format(Type::ue4m3).fraction_bits;
   std::vector<FourBitRow> left, right;
   for (int m = 0; m < rows; ++m)
-    left.push_back(four_bit_row(p, operands, what.a, a, rows, m, what.negates_a,
+    left.push_back(four_bit_row(p, operands, what.a, what.stored(), a, rows, m, what.negates_a,
                                 operands.scale_a_column, what.scale_a_id, first + m));
   for (int n = 0; n < what.n; ++n)
-    right.push_back(four_bit_row(p, operands, what.b, b, what.n, n, what.negates_b,
+    right.push_back(four_bit_row(p, operands, what.b, what.k, b, what.n, n, what.negates_b,
                                  operands.scale_b_column, what.scale_b_id, n));
-  const int groups = what.k / p.rule.length;
-  for (int n = 0; n < what.n; ++n)
-    for (int m = 0; m < rows; ++m) {
+  const int groups = what.stored() / p.rule.length;
+  for (int m = 0; m < rows; ++m) {
+    const std::vector<std::size_t> which = met_by(p, m);
+    for (int n = 0; n < what.n; ++n) {
       const FourBitRow &x = left[static_cast<std::size_t>(m)],
                        &y = right[static_cast<std::size_t>(n)];
       std::array<Group, 4> list;
@@ -125,8 +150,8 @@ void multiply_fours(const ScaledProduct& p, const TensorOperands& operands, int 
         int total = 0;
         bool any = false;
         for (int k = g * p.rule.length; k < (g + 1) * p.rule.length; ++k) {
-          const int product =
-              x.halves[static_cast<std::size_t>(k)] * y.halves[static_cast<std::size_t>(k)];
+          const auto of_a = static_cast<std::size_t>(k);
+          const int product = x.halves[of_a] * y.halves[which[of_a]];
           total += product;
           any |= product != 0;
         }
@@ -137,6 +162,7 @@ void multiply_fours(const ScaledProduct& p, const TensorOperands& operands, int 
       const int at = n * rows + m;
       d[at] = nan ? format(Type::f32).nan_bits() : group_sum(sum, list.data(), groups, c[at]);
     }
+  }
 }
 
 }  // namespace

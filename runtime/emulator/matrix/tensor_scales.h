@@ -16,6 +16,8 @@ struct ScaledProduct {
   const InstructionDescriptor& what;
   const NumericRule& rule;
   int blocks = 1;  // of k, each with a scale
+  /// Of a sparse A: the codes of a row, one row after another.
+  const std::uint8_t* codes = nullptr;
 };
 
 /// D = A * B + C for `rows` rows of A from `first` on, on images (lane_map.h).
