@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "runtime/emulator/schedules/exploration.h"
 #include "tests/emulator/tensor_gemm.h"
 
 namespace tartan::test::tensor {
@@ -139,6 +140,46 @@ TEST(EmulatorTensorProducts, EqualTheModelUnderSchedules) {
     const Gemm g = random_gemm(kind, random);
     for (const char* schedule : {"1", "2"})
       ASSERT_EQ(difference(g, {.schedule = schedule, .checks = Checks::all}), "") << text(g);
+  }
+}
+
+// Nothing but the order of its own waits decides what it does.
+TEST(EmulatorTensorProducts, AreDecidedWithoutOtherOrders) {
+  std::mt19937 random(3);
+  Gemm g{.n = 16, .steps = 2};
+  fill(g, random);
+  const auto exploration = std::make_shared<detail::Exploration>();
+  exploration->proves = true;
+  EXPECT_EQ(difference(g, {.exploration = exploration, .checks = Checks::all}), "");
+  for (const detail::Obstacle& each : exploration->obstacles) ADD_FAILURE() << each.text;
+}
+
+// A commit of the first CTA arrives in both.
+TEST(EmulatorTensorProducts, CommitToAllCtasOfAMask) {
+  const std::string body = R"(setp.eq.u32 q, r0, 0;
+@q mbarrier.init.shared::cta.b64 [done], 1;
+fence.mbarrier_init.release.cluster;
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+mov.u32 r4, %cluster_ctarank;
+or.b32 r5, r4, r0;
+setp.eq.u32 q, r5, 0;
+mov.b16 mask, 3;
+@q tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], mask;
+)" + wait("done", "WAIT") + R"(mul.wide.u32 rd1, r4, 4;
+add.s64 rd1, rd0, rd1;
+setp.eq.u32 q, r0, 0;
+@q st.global.b32 [rd1], 7;
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+)";
+  std::string ptx = tensor_text(body, 0);
+  ptx.insert(ptx.find(".reg .pred"), ".reg .b16 mask;\n");
+  for (const char* schedule : {"", "1"}) {
+    const KernelRun run = run_tensor(ptx, 2, {1}, {.schedule = schedule, .checks = Checks::all},
+                                     {.grid = {2}, .block = {128}, .cluster = {2, 1, 1}});
+    EXPECT_EQ(findings_text(run), "");
+    EXPECT_EQ(run.out, (Words{7, 7}));
   }
 }
 
