@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <map>
 #include <utility>
 
 #include "compiler/isa/hints.h"
@@ -46,15 +45,6 @@ enum Word : std::uint32_t {
 };
 constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2, is_sparse = 4;  // op.flags
 // op.count: the kind
-
-// Products are made once for each descriptor; threads have their own.
-const TensorProduct& product_of(const InstructionDescriptor& what, TensorKind kind,
-                                std::uint32_t bits) {
-  constexpr std::size_t most = 256;
-  thread_local std::map<std::pair<TensorKind, std::uint32_t>, TensorProduct> made;
-  if (made.size() >= most) made.clear();
-  return made.try_emplace({kind, bits}, what).first->second;
-}
 
 // One lane's product, as it is put together.
 class Multiplication {
@@ -96,7 +86,7 @@ class Multiplication {
                   fmt::format("instruction descriptor 0x{:08x}: the type of scales (bit 23) is 0: "
                               "expected 1 (ue8m0) with two scales a row",
                               bits));
-    product_ = &product_of(what_, kind, bits);
+    product_ = &TensorProduct::of(what_, bits, warp_.block->cluster().scratch);
     operands_.blocks = blocks;
     return true;
   }

@@ -4,10 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/emulator/matrix/scratch.h"
+#include "runtime/emulator/matrix/tensor_product.h"
 #include "runtime/emulator/matrix/tile.h"
 
 namespace tartan::TARTAN_ABI::emulator {
@@ -61,6 +64,7 @@ struct Scratch::Store {
   struct {
     std::vector<std::uint32_t> a, b, c, d;
   } warpgroup;  // images of its operands
+  std::map<std::pair<TensorKind, std::uint32_t>, TensorProduct> tensor_products;
 };
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -150,6 +150,14 @@ struct TensorProduct::Plan {
 TensorProduct::TensorProduct(const InstructionDescriptor& what, Path path)
     : plan_(std::make_shared<const Plan>(what, path)) {}
 
+const TensorProduct& TensorProduct::of(const InstructionDescriptor& what, std::uint32_t bits,
+                                       Scratch& scratch) {
+  constexpr std::size_t most = 256;
+  auto& made = scratch.store().tensor_products;
+  if (made.size() >= most) made.clear();
+  return made.try_emplace({what.kind, bits}, what).first->second;
+}
+
 const InstructionDescriptor& TensorProduct::what() const { return plan_->what; }
 std::span<const std::uint8_t> TensorProduct::lanes() const { return plan_->lanes; }
 

@@ -42,6 +42,9 @@ struct TileBytes {
 class TensorProduct {
  public:
   explicit TensorProduct(const InstructionDescriptor& what, Path path = Path::best);
+  /// That of a descriptor with those bits: made once for each that `scratch` has seen.
+  static const TensorProduct& of(const InstructionDescriptor& what, std::uint32_t bits,
+                                 Scratch& scratch);
   const InstructionDescriptor& what() const;
   /// The lane of each row, in the lower half.
   std::span<const std::uint8_t> lanes() const;
