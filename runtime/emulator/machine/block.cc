@@ -55,7 +55,8 @@ std::uint64_t Block::host_bytes(const LaunchContext& context) {
       local_step_of(program) - (program.stack_slot ? stack_bytes - usual_stack : 0);
   const std::uint64_t of_warp = program.arena.size() + 32 * local;
   // The race detector keeps about as much for each 16 bytes as they are.
-  return warps * of_warp + (program.ordered ? 3 : 1) * shared_bytes_of(context);
+  const std::uint64_t tensor = program.uses_tensor_memory ? TensorMemory::bytes : 0;
+  return warps * of_warp + (program.ordered ? 3 : 1) * (shared_bytes_of(context) + tensor);
 }
 
 Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)

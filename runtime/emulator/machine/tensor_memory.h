@@ -30,6 +30,7 @@ class TensorMemory {
  public:
   static constexpr int lanes = isa::tensor_lanes, columns = isa::tensor_columns;
   static constexpr std::uint32_t granule = 32;  // columns
+  static constexpr std::uint64_t bytes = std::uint64_t{4} * lanes * columns;
 
   struct Allocation {
     std::uint32_t first = 0, count = 0;
