@@ -21,6 +21,8 @@ Numbers numbers_of(const LaunchContext& context) {
       .blocks = static_cast<std::uint32_t>(context.cluster.count()),
       .warps_per_block = static_cast<std::uint32_t>((context.launch.block.count() + 31) / 32)};
   if (context.program.ordered) made.mbarriers = most_mbarriers * made.blocks;
+  if (!context.program.uses_tensor_memory)
+    made.kinds = static_cast<std::uint32_t>(Actor::tensor_load);
   return made;
 }
 

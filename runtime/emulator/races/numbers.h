@@ -16,15 +16,15 @@ namespace tartan::TARTAN_ABI::emulator {
 enum class Actor : std::uint8_t {
   thread,
   cp_async,
-  bulk_read,    // what copies of a bulk group take
-  bulk_write,   // and what they write
-  tensor_load,  // tcgen05.ld and .st, of a whole warp
-  tensor_store,
+  bulk_read,      // what copies of a bulk group take
+  bulk_write,     // and what they write
   init,           // mbarrier.init and mbarrier.inval
   product,        // wgmma: of a warpgroup's first warp
-  tensor_core,    // what a lane has issued to it
   fenced_shared,  // not an actor: what of `thread` a proxy fence has covered, in shared memory
   fenced_global,
+  tensor_load,  // tcgen05.ld and .st, of a whole warp: these in kernels that use tensor memory
+  tensor_store,
+  tensor_core,  // what a lane has issued to it
   mbarrier
 };
 
@@ -38,13 +38,14 @@ struct Epoch {
 struct Numbers {
   std::uint32_t blocks = 1, warps_per_block = 1;
   std::uint32_t mbarriers = 0;  // of a cluster, that are looked at
-
-  static constexpr std::uint32_t kinds = static_cast<std::uint32_t>(Actor::mbarrier);
+  std::uint32_t kinds = static_cast<std::uint32_t>(Actor::mbarrier);  // of actors of a warp
 
   std::uint32_t warps() const { return blocks * warps_per_block; }
   std::uint32_t span() const { return kinds * warps() + mbarriers; }
   std::uint32_t first(std::uint32_t cluster) const { return cluster * span(); }
-  std::uint32_t distance(Actor actor) const { return static_cast<std::uint32_t>(actor) * warps(); }
+  std::uint32_t distance(Actor actor) const {
+    return (actor == Actor::mbarrier ? kinds : static_cast<std::uint32_t>(actor)) * warps();
+  }
 
   std::uint32_t cluster(std::uint32_t number) const { return number / span(); }
   Actor actor(std::uint32_t number) const {

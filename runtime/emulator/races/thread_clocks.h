@@ -6,6 +6,7 @@
 // come together again at a barrier of all.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -197,7 +198,7 @@ class ThreadClocks {
   ScopedPlace place(const Warp& warp) const;
   WarpState& state(const Warp& warp) { return warps_[index(warp)]; }
   static std::size_t place_of(Actor actor) {
-    return static_cast<std::size_t>(actor) - static_cast<std::size_t>(Actor::cp_async);
+    return static_cast<std::size_t>(std::ranges::find(grouped, actor) - std::begin(grouped));
   }
   static Groups& groups_of(WarpState& state, std::uint32_t lane, Actor actor) {
     GroupsOfLanes& all = state.asynchronous[place_of(actor)];
