@@ -169,12 +169,37 @@ bool takes_fragments(const TiledParts& mma, Operand operand, const WarpTile& giv
     mma.state->log.note_empty(what);
     return false;
   }
+  const FragmentKind& found = given.fragment(0, 0).kind();
+  const Type element = operand == Operand::a ? mma.kind.a : mma.kind.b;
+  if (found.operand != operand) {
+    mma.state->log.report(
+        "wrong-role"_rule,
+        fmt::format(
+            "{} in registers: expected operand {} of {}, found {}; operand_{}(convert(tile, "
+            "{})) makes it of accumulators",
+            what, letter, *mma.text, found.text(), name(operand), name(element)));
+    return false;
+  }
+  if (found.type != element) {
+    mma.state->log.report(
+        "fragment-mismatch"_rule,
+        fmt::format("{} in registers: expected elements of {}, found {}; convert() the tile to {} "
+                    "before operand_{}()",
+                    what, name(element), name(found.type), name(element), name(operand)));
+    return false;
+  }
   if (given.down() != down || given.across() != across) {
     mma.state->log.report(
         "fragment-mismatch"_rule,
         fmt::format("wrong number of fragments of {} per warp: expected {} x {}, found {} x {}{}",
                     letter, down, across, given.down(), given.across(),
-                    other_shape(mma, operand, given.fragment(0, 0).kind())));
+                    other_shape(mma, operand, found)));
+    return false;
+  }
+  if (const std::string other = other_shape(mma, operand, found); !other.empty()) {
+    mma.state->log.report("fragment-mismatch"_rule,
+                          fmt::format("{} in registers: expected fragments of {}, found those{}",
+                                      what, mma.kind.shape.text(), other));
     return false;
   }
   return std::ranges::all_of(

@@ -213,6 +213,52 @@ TEST(MmaOperand, MistakesAreToldAtTheirLine) {
       {"wrong number of accumulators per warp", "expected 8, found 4"});
 }
 
+// On wgmma, too, which once read registers of whatever they were.
+TEST(MmaOperand, RegistersAreThoseOfTheKindsOperand) {
+  const auto told = [](const std::function<WarpTile(const WarpTile&)>& operand, int k_tile,
+                       std::vector<std::string_view> texts) {
+    for (const char* target : {"sm_80", "sm_90a"}) {
+      SCOPED_TRACE(target);
+      const Tile tile{.m = 64, .n = 64, .k = k_tile, .warps_m = 4, .warps_n = 1};
+      const auto described = [&](Builder& k) {
+        auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+        auto a = k.shared("a", f16, mma.shared_a(1, Major::row)),
+             b = k.shared("b", f16, mma.shared_b(1, Major::row));
+        auto A = k.global("A", f16, row_major(64, tile.k)),
+             B = k.global("B", f16, row_major(tile.k, 64)),
+             C = k.global("C", f32, row_major(64, 64));
+        k.roles([&] {
+          auto sum = mma.accumulator(), out = mma.accumulator();
+          k.pipeline(
+              {.stages = 1}, 1,
+              [&](Scalar, Scalar s) {
+                k.copy(A, a[s]);
+                k.copy(B, b[s]);
+              },
+              [&](Scalar, Scalar s) {
+                mma.multiply(sum, a[s], b[s]);
+                mma.multiply(out, operand(sum.load()), b[s]);
+              });
+          k.store(C, out);
+        });
+      };
+      const auto compiled = compile(kernel("chained", {.block = 128, .producers = 4}, described),
+                                    *Target::parse(target));
+      if (texts.empty()) EXPECT_TRUE(compiled) << compiled.diags().text();
+      else test::expect_told(compiled, texts, std::source_location::current());
+    }
+  };
+  told([](const WarpTile& x) { return operand_a(convert(x, f16)); }, 64, {});
+  told([](const WarpTile& x) { return operand_a(convert(x, bf16)); }, 64,
+       {"A of the tiled MMA in registers: expected elements of f16, found bf16",
+        "convert() the tile to f16"});
+  told([](const WarpTile& x) { return x; }, 128,
+       {"expected operand A of the 64 x 64 tile", "operand_a(convert(tile, f16)) makes it of"});
+  told([](const WarpTile& x) { return convert(x, f16); }, 128, {"expected operand A of"});
+  told([](const WarpTile& x) { return operand_b(convert(x, f16)); }, 128,
+       {"expected operand A of the 64 x 64 tile", "found B of m16n8k16 (f16)"});
+}
+
 TEST(MmaOperand, SparseAndScaledKindsNeedTheirData) {
   const auto of_kind_refused = [](const MmaKind& kind, const MmaOptions& options, bool a_scales,
                                   std::vector<std::string_view> texts,
