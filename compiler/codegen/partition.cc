@@ -12,7 +12,12 @@ namespace tartan::TARTAN_ABI::codegen {
 namespace {
 
 constexpr std::uint32_t none = Operation::none;
-constexpr OperationKind shared_memory = OperationKind::shared;
+
+// An operation that gives the address of memory that has been declared.
+bool is_memory(OperationKind kind) {
+  return kind == OperationKind::shared || kind == OperationKind::pointer_param ||
+         kind == OperationKind::add_pointer_param;
+}
 
 // Where an operation of the part stands.
 struct Position {
@@ -112,7 +117,7 @@ class Needed {
     }
   }
 
-  // Where the first role writes which shared memory.
+  // Where the first role writes which memory.
   void collect_writes() {
     makers_.resize(static_cast<std::size_t>(function_.values), nullptr);
     for (const Operation& op : function_.operations)
@@ -130,15 +135,14 @@ class Needed {
   const Operation* maker(int id) const {
     const Operation* made = id < 0 ? nullptr : makers_[static_cast<std::size_t>(id)];
     if (!made) return nullptr;
-    const bool known = row_of(made->kind).effect == Effect::none || made->kind == shared_memory;
-    return known ? made : nullptr;
+    return row_of(made->kind).effect == Effect::none || is_memory(made->kind) ? made : nullptr;
   }
 
   // An address is computed from that of declared memory.
   void note_write(int id, std::uint32_t place, std::set<int>& seen) {
     const Operation* made = maker(id);
     if (!made || !seen.insert(id).second) return;
-    if (made->kind == shared_memory) written_.emplace(id, place);
+    if (is_memory(made->kind)) written_.emplace(id, place);
     for (const Operand& each : operands(*made)) note_write(each.id, place, seen);
   }
 
@@ -151,7 +155,7 @@ class Needed {
 
   void check_load(const Operation& op) {
     for (const Operand& each : operands(op)) {
-      if (each.space != StateSpace::shared) continue;
+      if (each.space == StateSpace::none) continue;
       if (const auto place = write_to(each.id)) miss(Need::Of::memory, op, *place);
     }
   }
@@ -195,7 +199,7 @@ class Needed {
   std::map<int, std::uint32_t> made_by_;       // positions, by the values' ids
   std::multimap<int, std::uint32_t> changes_;  // positions of `set`, by the variables' ids
   std::vector<const Operation*> makers_;       // by the values' ids
-  std::map<int, std::uint32_t> written_;       // places, by the ids of declared shared memory
+  std::map<int, std::uint32_t> written_;       // places, by the ids of declared memory
   std::vector<std::uint32_t> open_;
   std::set<std::pair<Need::Of, std::uint32_t>> told_;  // with places
   std::vector<Need> missing_;

@@ -26,7 +26,7 @@ struct Need {
     result,    // of an operation with an effect, which others execute
     thread,    // the index of a thread, which is another's in each role
     variable,  // that changes where the other role alone passes
-    memory,    // shared memory that the other role writes
+    memory,    // what is in memory that the other role writes
   };
   Of what = Of::result;
   std::source_location place = {};    // of the operation that it needs

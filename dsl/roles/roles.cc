@@ -118,8 +118,8 @@ std::string told(const codegen::Need& need) {
     case result: break;
     case memory:
       return fmt::format(
-          "producer warps need an element of shared memory that consumers write at {}: producers "
-          "do not wait for them; write it, with a barrier() after it, before roles()",
+          "producer warps need an element of memory that consumers write at {}: producers do not "
+          "wait for them; write it before roles(), or read memory that this kernel does not write",
           text(need.written));
     case thread:
       return "a fill callback needs the index of a thread that is computed outside of it, where it "

@@ -228,9 +228,29 @@ TEST_P(Roles, CountsAreWrittenBeforeRoles) {
       });
     };
   };
-  expect_refused(body(false), "an element of shared memory that consumers write at",
-                 "[wrong-role]");
+  expect_refused(body(false), "an element of memory that consumers write at", "[wrong-role]");
   EXPECT_EQ(run(2 * size, body(true)), expected(2 * size, 0, 2 * size));
+}
+
+// Other memory of the kernel's may be both read and written.
+TEST_P(Roles, CountsAreOfGlobalMemoryThatNobodyWrites) {
+  const auto body = [](bool same) {
+    return [=](Parts& p) {
+      const Scalar row = p.k.constant(u32, 0);
+      p.k.roles([&] {
+        p.k.when(p.k.thread() == 0, [&] { p.k.write(p.c, row, 0, p.k.constant(f32, 2)); });
+        p.k.barrier();
+        const Scalar count = same ? p.k.convert(p.k.read(p.c, row, 0), u32)
+                                  : p.k.convert(p.k.read(p.a, 0, 0), u32) * 0 + 2;
+        p.k.pipeline(
+            {.stages = 2}, count, [&](Scalar t, Scalar s) { p.fill(t, s); },
+            [&](Scalar, Scalar s) { p.add(s); });
+        p.k.store(p.c, p.sum);
+      });
+    };
+  };
+  expect_refused(body(true), "an element of memory that consumers write at", "[wrong-role]");
+  EXPECT_EQ(run(2 * size, body(false)), expected(2 * size, 0, 2 * size));
 }
 
 // Producers do not need what only consumers compute of such a result.
