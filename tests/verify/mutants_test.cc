@@ -169,7 +169,7 @@ bool explained(const std::string& mutant, const std::string& error) {
   const auto says = [&](std::string_view text) { return error.find(text) != std::string::npos; };
   if (says("is repeated")) return true;                                 // a slip: bra.uni.uni
   if (says("expected wgmma") && says("[unknown-form]")) return true;    // wgmma.fence.aligned.sync
-  if (says("wgmma requires .sync.aligned")) return true;                // required by the manual
+  if (says("wgmma.mma_async requires .aligned")) return true;           // so says the manual
   if (mutant.find("wmma.mma.") != std::string::npos)                    // a parameter, a predicate
     return says("[register-type]") || says("[operand-kind]");           // for a fragment's register
   return says("[syntax]") && mutant.find(" s[+") != std::string::npos;  // elements: name[1]
