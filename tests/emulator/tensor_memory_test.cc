@@ -2,6 +2,7 @@
 // Tensor memory: which cell each register of tcgen05.ld and .st holds, after the table that was
 // derived from the manual and from CuTe's layouts; and the rules of its allocation and use.
 #include "tests/emulator/tensor_memory.h"
+#include "runtime/emulator/schedules/exploration.h"
 
 #include <gtest/gtest.h>
 
@@ -214,6 +215,13 @@ TEST(EmulatorTensorMemory, FindsMistakes) {
       {"mov.u32 own, 0;\n" + ld + "[own];\n" + wait_ld, "tensor-memory", "before tcgen05.alloc", 0},
       {ld + "[own+32];\n" + wait_ld, "tensor-memory", "column 32 is not allocated", 32},
       {ld + "[own+512];\n" + wait_ld, "tensor-memory", "has 128 lanes of 512 columns"},
+      {"tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {w0}, [own], 0x7fffffff;\n" + wait_ld,
+       "tensor-memory", "1 columns from 2147483647 on"},
+      {"@!alloc bra HAS;\ntcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], "
+       "32;\nHAS:\n"
+       "setp.eq.u32 q, r1, 1;\n@!q bra OUT;\nmov.u32 own, 0x200000;\nmov.u32 v0, 1;\n" +
+           st + "[own], {v0};\nOUT:\n",
+       "asynchronous-race", "is written by tcgen05.alloc", 0},
       {"add.u32 own, own, 0x200000;\nand.b32 own, own, 0x7fffff;\n" + ld + "[own];\n" + wait_ld,
        "tensor-memory", "quarter of lanes of warp 1"},
       {"add.u32 own, own, 0x10000;\n" + ld + "[own];\n" + wait_ld, "tensor-memory",
@@ -280,6 +288,85 @@ OUT:
     const std::string text = findings_text(run);
     EXPECT_TRUE(text.empty() || text.find("must not grow") != std::string::npos) << text;
   }
+}
+
+// What stands in the way of deciding all schedules by one.
+std::string obstacles(const std::string& body, int columns, const std::string& declarations = {}) {
+  const auto exploration = std::make_shared<detail::Exploration>();
+  exploration->proves = true;
+  const KernelRun run = run_tensor(tensor_text(body, columns, declarations), 1, {1},
+                                   {.exploration = exploration, .checks = Checks::all});
+  std::string out = findings_text(run);
+  for (const detail::Obstacle& each : exploration->obstacles) out += each.text + "\n";
+  return out;
+}
+
+TEST(EmulatorTensorMemory, OneRunDoesNotDecideWhoAllocatesFirst) {
+  const std::string sizes = R"(setp.eq.u32 q, r1, 1;
+@q tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot2], 32;
+@q ld.shared.b32 r6, [slot2];
+@q tcgen05.dealloc.cta_group::1.sync.aligned.b32 r6, 32;
+@alloc tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], 32;
+@alloc ld.shared.b32 r6, [slot];
+@alloc tcgen05.dealloc.cta_group::1.sync.aligned.b32 r6, 32;
+)";
+  EXPECT_NE(obstacles(sizes, 0, ".shared .align 4 .b32 slot2;\n").find("several warps allocate"),
+            std::string::npos);
+  EXPECT_NE(obstacles("setp.eq.u32 q, r1, 1;\n@q tcgen05.relinquish_alloc_permit.cta_group::1.sync."
+                      "aligned;\n",
+                      32)
+                .find("several warps allocate"),
+            std::string::npos);
+  EXPECT_EQ(obstacles("", 32), "");
+}
+
+constexpr std::string_view commit =
+    "@q tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 ";
+
+TEST(EmulatorTensorMemory, OneRunDoesNotDecideWhetherACommitIsLate) {
+  const std::string init = "setp.eq.u32 q, r0, 0;\n@q mbarrier.init.shared::cta.b64 [done], 1;\n",
+                    end = "@q mbarrier.inval.shared::cta.b64 [done];\n",
+                    wait =
+                        "@!q bra OUT;\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 p, [done], "
+                        "0;\n@!p bra WAIT;\n";
+  const std::string once = init + std::string(commit) + "[done];\n";
+  EXPECT_NE(obstacles(once + end, 32).find("tcgen05.commit may arrive"), std::string::npos);
+  EXPECT_EQ(obstacles(once + wait + end + "OUT:\n", 32), "");
+}
+
+// So that who hears of the last one has heard of all.
+TEST(EmulatorTensorMemory, CommitsOfAThreadArriveInTheirOrder) {
+  const std::string body =
+      "setp.eq.u32 q, r0, 0;\n@q mbarrier.init.shared::cta.b64 [done], 1;\n@q "
+      "mbarrier.init.shared::cta.b64 [last], 1;\n" +
+      std::string(commit) + "[done];\n" + std::string(commit) +
+      "[last];\n@!q bra OUT;\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 p, [last], 0;\n@!p "
+      "bra WAIT;\nmbarrier.inval.shared::cta.b64 [done];\nOUT:\n";
+  for (int schedule = 0; schedule < 10; ++schedule) {
+    const KernelRun run = run_tensor(tensor_text(body, 32, ".shared .align 8 .b64 last;\n"), 1, {1},
+                                     {.schedule = std::to_string(schedule), .checks = Checks::all});
+    EXPECT_EQ(findings_text(run), "");
+  }
+}
+
+TEST(EmulatorTensorMemory, ColumnsPassFromWarpToWarp) {
+  const std::string body = R"(tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slots], 512;
+bar.warp.sync -1;
+ld.shared.b32 r6, [slots];
+and.b32 r2, r1, 3;
+shl.b32 r2, r2, 21;
+add.u32 own, r6, r2;
+tcgen05.st.sync.aligned.32x32b.x1.b32 [own], {r0};
+tcgen05.wait::st.sync.aligned;
+tcgen05.dealloc.cta_group::1.sync.aligned.b32 r6, 512;
+)";
+  std::string own_slots = body;
+  for (std::size_t at = 0; (at = own_slots.find("[slots]", at)) != std::string::npos; ++at)
+    own_slots.replace(at, 7, "[r8]");
+  own_slots = "mov.u32 r8, slots;\nshl.b32 r9, r1, 2;\nadd.u32 r8, r8, r9;\n" + own_slots;
+  const KernelRun run =
+      run_tensor(tensor_text(own_slots, 0, ".shared .align 4 .b32 slots[4];\n"), 1);
+  EXPECT_EQ(findings_text(run), "");
 }
 
 TEST(EmulatorTensorMemory, RefusesWhatItDoesNotRun) {

@@ -80,6 +80,11 @@ void allocate(Warp& warp, const Op& op) {
   if (!resolve(warp, op.window, at, 4, access)) return;
   const auto first = memory.allocate(*count, warp.pc - 1);
   if (!first) return warp.wait_for_columns(*count);
+  tell(warp, &Events::takes_columns, true);
+  warp.block->fill_columns(*first, *count);
+  const TensorArea area{0, TensorMemory::lanes, static_cast<int>(*first), static_cast<int>(*count)};
+  if (!ask(warp, &Events::access_tensor, 0, TensorTouch{TensorAgent::thread, true, false, area}))
+    return;
   note_lane_access(warp, 0, {op.window, at[0], 4}, true);
   std::memcpy(access.at[0], &*first, 4);
   tell(warp, &ValueEvents::fill, access.at[0], 4);
@@ -99,11 +104,14 @@ void deallocate(Warp& warp, const Op& op) {
                         static_cast<int>(*count)};
   if (!ask(warp, &Events::access_tensor, 0, TensorTouch{TensorAgent::thread, true, false, area}))
     return;
+  tell(warp, &Events::gives_columns);
   warp.block->hand_out_columns();
 }
 
 void relinquish(Warp& warp, const Op&) {
-  if (warp.gather_whole()) warp.block->tensor().relinquish(warp.pc - 1);
+  if (!warp.gather_whole()) return;
+  tell(warp, &Events::takes_columns, false);
+  warp.block->tensor().relinquish(warp.pc - 1);
 }
 
 // ---- Loads and stores.

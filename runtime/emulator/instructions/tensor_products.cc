@@ -283,11 +283,19 @@ void arrive(Cluster& cluster, Warp& warp, int lane, std::byte* at) {
 
 bool commit_to(Warp& warp, int lane, std::byte* at) {
   Cluster& cluster = warp.block->cluster();
-  if (!ask(warp, &Events::use_mbarrier, 1u << lane, at, MbarrierUse{})) return false;
+  if (!ask(warp, &Events::use_mbarrier, 1u << lane, at, MbarrierUse{.by_tensor_core = true}))
+    return false;
   tell(warp, &ValueEvents::fill, at, 8);
   tell(warp, &Events::commit_tensor, lane, at);
-  cluster.issue(warp, 1u << lane, AsyncKind::completion,
-                [=, &cluster, &warp] { arrive(cluster, warp, lane, at); });
+  // A later commit tracks what an earlier one of the thread does: they arrive in their order.
+  const std::uint32_t thread = 32 * warp.index + static_cast<std::uint32_t>(lane);
+  warp.block->tensor().commits(thread).push_back(at);
+  cluster.issue(warp, 1u << lane, AsyncKind::completion, [=, &cluster, &warp] {
+    auto& commits = warp.block->tensor().commits(thread);
+    std::byte* const first = commits.front();
+    commits.pop_front();
+    arrive(cluster, warp, lane, first);
+  });
   return !warp.leave;
 }
 

@@ -92,6 +92,13 @@ Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
     warpgroups_.resize((count + warps_of_warpgroup - 1) / warps_of_warpgroup);
 }
 
+void Block::fill_columns(std::uint32_t first, std::uint32_t count) {
+  if (!context_.trial || !context_.trial->contents) return;
+  for (int lane = 0; lane < TensorMemory::lanes; ++lane)
+    context_.trial->contents->fill(
+        std::as_writable_bytes(std::span(&tensor_->cell(lane, static_cast<int>(first)), count)));
+}
+
 void Block::start(Dim3 place) {
   place_ = place;
   recheck_ = false;
@@ -103,7 +110,10 @@ void Block::start(Dim3 place) {
     for (auto& each : barrier.arrived) each.clear();
   }
   std::ranges::fill(warpgroups_, Warpgroup{});
-  if (tensor_) tensor_->start();
+  if (tensor_) {
+    tensor_->start();
+    fill_columns(0, TensorMemory::columns);
+  }
   register_changes_.assign(warps_.size(), {});
   free_registers_ = 0;
   const std::uint32_t registers = first_registers();

@@ -157,9 +157,10 @@ struct TensorProductPlaces {
 /// What lanes are about to do to an mbarrier.
 struct MbarrierUse {
   MbarrierAction action = MbarrierAction::arrive;
-  bool by_copies = false;   // when their copies of cp.async are over
-  bool raises = false;      // the mbarrier expects the arrival beside those that it counts
-  std::uint32_t alike = 0;  // of init: lanes for which this op has done the same before
+  bool by_copies = false;       // when their copies of cp.async are over
+  bool raises = false;          // the mbarrier expects the arrival beside those that it counts
+  bool by_tensor_core = false;  // when its work is done: tcgen05.commit
+  std::uint32_t alike = 0;      // of init: lanes for which this op has done the same before
 };
 struct MbarrierArrival {
   bool relaxed = false, of_cta = false;  // its scope is said to be the CTA
@@ -246,6 +247,9 @@ class Events {
   /// tcgen05.wait::ld or ::st; tcgen05.commit, which arrives later.
   virtual void wait_for_tensor(Warp&, TensorAgent) {}
   virtual void commit_tensor(Warp&, int /*lane*/, std::byte*) {}
+  /// A warp has got columns, or says that its CTA allocates no more; it has given some back.
+  virtual void takes_columns(Warp&, bool /*allocates*/) {}
+  virtual void gives_columns(Warp&) {}
   virtual void wait(Warp&, AsyncKind, std::optional<std::uint32_t> /*pending*/, bool /*reads*/) {}
 };
 

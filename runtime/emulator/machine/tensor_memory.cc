@@ -19,6 +19,7 @@ void TensorMemory::start() {
   allocations_.clear();
   last_count_ = 0;
   relinquished_.reset();
+  commits_.clear();
 }
 
 std::string TensorMemory::refusal(std::uint32_t count) const {
@@ -67,11 +68,12 @@ std::string TensorMemory::deallocate(std::uint32_t address, std::uint32_t count)
 }
 
 std::string TensorMemory::fault(const TensorArea& area) const {
-  if (area.lane < 0 || area.lane + area.lanes > lanes || area.column < 0 ||
-      area.column + area.columns > columns)
+  if (area.lane < 0 || area.lane > lanes - area.lanes || area.column < 0 ||
+      area.column > columns - area.columns)
     return fmt::format(
-        "lanes {} to {}, columns {} to {}: tensor memory has 128 lanes of 512 columns", area.lane,
-        area.lane + area.lanes - 1, area.column, area.column + area.columns - 1);
+        "{} lanes from {} on, {} columns from {} on: tensor memory has 128 lanes of "
+        "512 columns",
+        area.lanes, area.lane, area.columns, area.column);
   for (int column = area.column; column < area.column + area.columns; ++column) {
     if (taken(static_cast<std::uint32_t>(column) / granule)) continue;
     return fmt::format(

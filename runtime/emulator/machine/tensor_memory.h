@@ -9,7 +9,10 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,6 +62,9 @@ class TensorMemory {
   /// What is wrong with an access to those cells: beyond the end, or not allocated. Empty: nothing.
   std::string fault(const TensorArea& area) const;
 
+  /// The mbarriers at which a thread's commits are still to arrive, in their order.
+  std::deque<std::byte*>& commits(std::uint32_t thread) { return commits_[thread]; }
+
  private:
   bool taken(std::uint32_t granule_index) const { return owner_[granule_index] != 0; }
 
@@ -67,6 +73,7 @@ class TensorMemory {
   std::vector<Allocation> allocations_;
   std::uint32_t last_count_ = 0;  // of the last allocation; 0: there was none
   std::optional<std::uint32_t> relinquished_;
+  std::map<std::uint32_t, std::deque<std::byte*>> commits_;
 };
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -66,6 +66,7 @@ ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch, std::unique_pt
       clocks_(launch.numbers, launch.program),
       shared_(cluster.size(), Shadow(~0u)),
       tensor_(cluster.size(), Shadow(~0u)),
+      freed_columns_(cluster.size()),
       boxes_(cluster.size()),
       barriers_(std::size_t{16} * cluster.size()),
       outliving_(cluster.size()) {
@@ -79,6 +80,7 @@ void ClusterRaces::start(Cluster&, std::uint32_t index) {
   clocks_.start(index, lanes_of_warps);
   for (Shadow& shadow : shared_) shadow.clear();
   for (Shadow& shadow : tensor_) shadow.clear();
+  for (VectorClock& each : freed_columns_) each = clocks_.fresh();
   for (Boxes& boxes : boxes_) boxes.clear();
   for (VectorClock& each : barriers_) each = clocks_.fresh();
   for (auto& each : outliving_) each.clear();

@@ -242,6 +242,8 @@ class ClusterRaces final : public Events {
   bool access_tensor(Warp& warp, int lane, const TensorTouch& touch) override;
   bool read_tile(Warp& warp, int lane, const TensorTile& tile) override;
   void wait_for_tensor(Warp& warp, TensorAgent agent) override;
+  void takes_columns(Warp& warp, bool allocates) override;
+  void gives_columns(Warp& warp) override;
   void commit_tensor(Warp& warp, int lane, std::byte* mbarrier) override;
   void commit(Warp& warp, AsyncKind kind) override;
   void wait(Warp& warp, AsyncKind kind, std::optional<std::uint32_t> pending, bool reads) override;
@@ -386,7 +388,8 @@ class ClusterRaces final : public Events {
   const std::unique_ptr<LaunchRaces> own_;
   LaunchRaces& launch_;
   ThreadClocks clocks_;
-  std::vector<Shadow> shared_, tensor_;  // of blocks
+  std::vector<Shadow> shared_, tensor_;     // of blocks
+  std::vector<VectorClock> freed_columns_;  // what they know who have given columns back
   std::vector<Boxes> boxes_;
   std::vector<VectorClock> barriers_;
   VectorClock arriving_, arrived_;  // at the cluster's barrier: in this phase, in the last one

@@ -143,6 +143,15 @@ bool ClusterRaces::read_tile(Warp& warp, int lane, const TensorTile& tile) {
   return !cluster_.stopped();
 }
 
+// Columns that another warp has given back are free once it has: it came before.
+void ClusterRaces::takes_columns(Warp& warp, bool allocates) {
+  if (allocates) clocks_.acquire(warp, warp.mask, freed_columns_[warp.block->rank()]);
+}
+
+void ClusterRaces::gives_columns(Warp& warp) {
+  clocks_.release(warp, warp.mask, freed_columns_[warp.block->rank()]);
+}
+
 void ClusterRaces::wait_for_tensor(Warp& warp, TensorAgent agent) {
   clocks_.wait(warp, warp.mask, actor_of(agent), std::nullopt);
 }

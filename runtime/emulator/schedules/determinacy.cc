@@ -153,13 +153,41 @@ void Determinacy::changes(Warp& warp, std::uint32_t lanes, const std::byte* mbar
 bool Determinacy::use_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
                                const MbarrierUse& use) {
   switch (use.action) {
-    case MbarrierAction::init: initialised(warp.block->cluster(), mbarrier); break;
-    case MbarrierAction::invalidate: break;
+    case MbarrierAction::init:
+      check_commits(warp, lanes, mbarrier);
+      initialised(warp.block->cluster(), mbarrier);
+      break;
+    case MbarrierAction::invalidate: check_commits(warp, lanes, mbarrier); break;
     case MbarrierAction::expect: changes(warp, lanes, mbarrier, Change::bytes); break;
     case MbarrierAction::complete: changes(warp, lanes, mbarrier, Change::completes); break;
     default: changes(warp, lanes, mbarrier, use.raises ? Change::counts : Change::arrival); break;
   }
+  if (use.by_tensor_core) {
+    Control& control = this->control(warp);
+    if (const auto found = control.mbarriers.find(mbarrier); found != control.mbarriers.end())
+      found->second.committed = found->second.due_commit = true;
+  }
   return true;
+}
+
+// An mbarrier ends: no commit may still be to arrive there, as far as these lanes have heard.
+void Determinacy::check_commits(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier) {
+  Control& control = this->control(warp);
+  const auto found = control.mbarriers.find(mbarrier);
+  if (found == control.mbarriers.end() || !found->second.committed) return;
+  const Phases& phases = found->second;
+  const bool heard = phases.over == 0 || all_lanes_of(lanes, [&](std::uint32_t lane) {
+                       return control.clocks.knows(warp, lane, {phases.number, phases.over, 0});
+                     });
+  if (phases.due_commit || !heard)
+    note(warp.pc - 1, "tcgen05.commit may arrive at the mbarrier after that", true);
+}
+
+void Determinacy::takes_columns(Warp& warp, bool) {
+  Control& control = this->control(warp);
+  const Warp* first = control.allocating.try_emplace(warp.block, &warp).first->second;
+  if (first != &warp)
+    note(warp.pc - 1, "several warps allocate tensor memory, and get what is free when they come");
 }
 
 bool Determinacy::issue_copy(Warp& warp, int lane, const AsyncCopy& copy) {
@@ -195,6 +223,7 @@ void Determinacy::ended_phase(Cluster& cluster, std::byte* mbarrier) {
   phases.arrived.join(phases.arriving);
   phases.arriving.clear();
   phases.due.clear();
+  phases.due_commit = false;
   ++phases.over;
 }
 

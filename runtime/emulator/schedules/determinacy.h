@@ -64,6 +64,7 @@ class Determinacy final : public LaunchObserver, public Events {
               const MbarrierPass& pass) override;
   bool issue_copy(Warp& warp, int lane, const AsyncCopy& copy) override;
   void completed(Cluster& cluster, const Completion& completion) override;
+  void takes_columns(Warp& warp, bool allocates) override;
 
   /// What stands in the way; empty: one run decides.
   std::vector<Obstacle> obstacles() const;
@@ -81,11 +82,12 @@ class Determinacy final : public LaunchObserver, public Events {
     std::uint32_t number = 0, lanes = 0, time = 0, pc = 0;
   };
   struct Phases {
-    std::uint32_t number = 0, over = 0;  // as an actor; phases that have ended
-    bool counted = false;                // it has a number
-    VectorClock arriving, arrived;       // what arrivals know: of this phase, of those before
-    VectorClock due;                     // of this phase, those without which it is not over
-    std::vector<Deed> waits, expects;    // that saw the last phase end; of this one
+    std::uint32_t number = 0, over = 0;          // as an actor; phases that have ended
+    bool counted = false;                        // it has a number
+    bool committed = false, due_commit = false;  // tcgen05.commit arrives; in this phase
+    VectorClock arriving, arrived;     // what arrivals know: of this phase, of those before
+    VectorClock due;                   // of this phase, those without which it is not over
+    std::vector<Deed> waits, expects;  // that saw the last phase end; of this one
   };
   struct Barrier {
     std::vector<Deed> last, now;
@@ -100,7 +102,8 @@ class Determinacy final : public LaunchObserver, public Events {
     std::unordered_map<const std::byte*, Phases> mbarriers;
     std::map<std::pair<std::uint32_t, std::uint32_t>, Barrier> barriers;  // by rank and number
     VectorClock arriving, arrived;                                        // at the cluster's
-    std::set<const Warp*> uneven;  // whose lanes know different things
+    std::set<const Warp*> uneven;                    // whose lanes know different things
+    std::map<const Block*, const Warp*> allocating;  // the first warp of each
   };
   /// What happened at four bytes of memory.
   struct Word {
@@ -119,6 +122,7 @@ class Determinacy final : public LaunchObserver, public Events {
   Uses count_uses() const;
   void note(std::uint32_t pc, std::string why, bool explorable = false);
   /// `lanes` do that, or issue what does.
+  void check_commits(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier);
   void changes(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Change change);
   void initialised(Cluster& cluster, const std::byte* mbarrier);
   Control& control(const Warp& warp) { return *controls_.at(&warp.block->cluster()); }
