@@ -61,7 +61,6 @@ void ClusterDefinedness::start() {
   for (auto& each : shared_) std::ranges::fill(each, unwritten);
   for (auto& each : locals_) std::ranges::fill(each, unwritten);
   for (auto& each : tensor_) std::ranges::fill(each, launch_.poisoned ? 0u : ~0u);
-  tensor_loads_.clear();
   origins_.clear();
   recent_ = nullptr;
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)

@@ -105,7 +105,6 @@ class ClusterDefinedness final : public ValueEvents {
   void gave_columns(Warp& warp, const TensorMemory::Allocation& given) override;
   void load_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) override;
   void store_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) override;
-  void loads_are_over(Warp& warp) override;
   void multiply_tensor(Warp& warp, const TensorProductPlaces& places) override;
   void copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to, bool exactly) override;
 
@@ -149,20 +148,12 @@ class ClusterDefinedness final : public ValueEvents {
   void remember(const std::byte* bits, std::uint64_t bytes, std::uint32_t origin);
   void report(Warp& warp, std::uint32_t lane, std::uint32_t origin, std::string_view what);
 
-  using LaneWords = std::array<std::uint32_t, 32>;
-  /// A register of a load that has not been waited for, and its undefined bits from then on.
-  struct TensorLoad {
-    std::uint32_t slot = 0, pending = 0, origin = 0;
-    LaneWords bits{};
-  };
-
   Cluster& cluster_;
   LaunchDefinedness& launch_;
   std::vector<std::vector<std::byte>> shared_;      // of blocks
   std::vector<std::vector<std::byte>> locals_;      // of warps
   std::vector<RegisterShadow> registers_;           // of warps
   std::vector<std::vector<std::uint32_t>> tensor_;  // of blocks
-  std::unordered_map<const Warp*, std::vector<TensorLoad>> tensor_loads_;
   const Allocation* recent_ = nullptr;
   std::unordered_map<const std::byte*, std::uint32_t> origins_;  // of words that were stored so
 };

@@ -26,7 +26,6 @@ std::string place_text(const LaunchContext& context, const UndefinedOrigin& orig
     case Place::tensor:
       return "tensor memory, " + cell_text(static_cast<int>(origin.address >> 16),
                                            static_cast<int>(origin.address & 0xFFFF));
-    case Place::tensor_load: return {};
     case Place::race: break;  // such launches report nothing
   }
   return {};
@@ -66,16 +65,12 @@ std::string UndefinedReports::text(const Entry& entry) const {
     text += fmt::format("{} on {} reads {}, which its member mask does not name",
                         opcode(context_, from.pc), line_text(context_, from.pc),
                         place_text(context_, from));
-  else if (from.place == UndefinedOrigin::Place::tensor_load)
-    text += fmt::format("{} on {} need not have brought it yet: expected tcgen05.wait::ld",
-                        opcode(context_, from.pc), line_text(context_, from.pc));
   else
     text += place_text(context_, from) +
             (from.place == UndefinedOrigin::Place::tensor
                  ? " was never written, or computed from what was never written"
                  : " was never written");
   if (from.place != UndefinedOrigin::Place::lane &&
-      from.place != UndefinedOrigin::Place::tensor_load &&
       line(context_, from.pc) != line(context_, entry.use.pc))
     text +=
         fmt::format(", {} on {} reads it", opcode(context_, from.pc), line_text(context_, from.pc));

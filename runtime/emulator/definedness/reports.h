@@ -19,18 +19,9 @@ struct LaunchContext;
 
 /// What nobody wrote, and who read it first. `lane`: a register of a lane that the member mask of
 /// shfl.sync does not name. `race`: what a load brings that races with a store.
-/// `tensor`: a cell of tensor memory; `tensor_load`: what a tcgen05.ld brings at its wait.
+/// `tensor`: a cell of tensor memory.
 struct UndefinedOrigin {
-  enum class Place : std::uint8_t {
-    register_,
-    shared,
-    local,
-    global,
-    lane,
-    race,
-    tensor,
-    tensor_load
-  };
+  enum class Place : std::uint8_t { register_, shared, local, global, lane, race, tensor };
 
   Place place = Place::register_;
   std::uint32_t slot = 0;     // of a register

@@ -43,60 +43,37 @@ void ClusterDefinedness::gave_columns(Warp& warp, const TensorMemory::Allocation
                 given.count, ~0u);
 }
 
+// A read of the registers waits for the load by itself.
 void ClusterDefinedness::load_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) {
   if (launch_.poisoned) return;
   const std::vector<std::uint32_t>& cells = tensor(warp);
   const auto per = static_cast<std::size_t>(move.access.per_register());
   RegisterShadow& bits = shadow(warp);
-  std::vector<TensorLoad>& loads = tensor_loads_[&warp];
-  const std::uint32_t pending =
-      launch_.reports.origin({.place = Place::tensor_load, .pc = warp.pc - 1});
-  LaneWords reduced{};
+  std::array<std::uint32_t, 32> reduced{}, origins{};  // of any register of a lane
+  const auto bring = [&](std::uint32_t slot, std::uint32_t lane, std::uint32_t undefined,
+                         std::uint32_t origin) {
+    bits.set(slot, 32, lane, undefined);
+    bits.origin(slot, 32, lane) = origin;
+  };
   for (std::size_t r = 0; r < move.registers.size(); ++r) {
-    TensorLoad made{.slot = move.registers[r], .pending = pending};
-    for (std::size_t lane = 0; lane < 32; ++lane)
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+      std::uint32_t undefined = 0, origin = 0;
       for (std::size_t part = 0; part < per; ++part) {
         const std::size_t cell = cell_at(first, move.places[32 * (r * per + part) + lane]);
         const std::uint32_t found = per == 2 ? (cells[cell] & 0xFFFF) << 16 * part : cells[cell];
-        made.bits[lane] |= found;
-        if (found) made.origin = cell_origin(warp, cell);
+        undefined |= found;
+        if (found) origin = cell_origin(warp, cell);
       }
-    for (std::size_t lane = 0; lane < 32; ++lane)
-      if (made.bits[lane]) reduced[lane] = ~0u;
-    loads.push_back(made);
+      if (undefined) reduced[lane] = ~0u, origins[lane] = origin;
+      bring(move.registers[r], lane, undefined, origin);
+    }
+    bits.settle(move.registers[r], 32);
   }
   if (move.reduced) {
-    TensorLoad made{.slot = *move.reduced, .pending = pending, .bits = reduced};
-    for (const TensorLoad& each : loads)
-      if (each.origin) made.origin = each.origin;
-    loads.push_back(made);
+    for (std::uint32_t lane = 0; lane < 32; ++lane)
+      bring(*move.reduced, lane, reduced[lane], origins[lane]);
+    bits.settle(*move.reduced, 32);
   }
-  for (const TensorLoad& each : loads) {
-    if (each.pending != pending) continue;
-    for (std::uint32_t lane = 0; lane < 32; ++lane) {
-      bits.set(each.slot, 32, lane, ~0u);
-      bits.origin(each.slot, 32, lane) = pending;
-    }
-    bits.settle(each.slot, 32);
-  }
-  settle(warp);
-}
-
-// A register that something else has written since has nothing to do with the load.
-void ClusterDefinedness::loads_are_over(Warp& warp) {
-  const auto found = tensor_loads_.find(&warp);
-  if (found == tensor_loads_.end()) return;
-  RegisterShadow& bits = shadow(warp);
-  for (const TensorLoad& each : found->second) {
-    for (std::uint32_t lane = 0; lane < 32; ++lane) {
-      if (!bits.get(each.slot, 32, lane) || bits.origin(each.slot, 32, lane) != each.pending)
-        continue;
-      bits.set(each.slot, 32, lane, each.bits[lane]);
-      bits.origin(each.slot, 32, lane) = each.origin;
-    }
-    bits.settle(each.slot, 32);
-  }
-  tensor_loads_.erase(found);
   settle(warp);
 }
 

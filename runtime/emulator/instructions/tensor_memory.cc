@@ -239,7 +239,6 @@ void store(Warp& warp, const Op& op) {
 void wait(Warp& warp, const Op& op) {
   if (!warp.gather_whole()) return;
   tell(warp, &Events::wait_for_tensor, op.flags ? TensorAgent::load : TensorAgent::store);
-  if (op.flags) tell(warp, &ValueEvents::loads_are_over);
 }
 
 // The tensor core's work is in the order of its issue as it is.

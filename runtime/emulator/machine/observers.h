@@ -291,7 +291,6 @@ class ValueEvents {
   virtual void gave_columns(Warp&, const TensorMemory::Allocation&) {}
   virtual void load_tensor(Warp&, const TensorMove&, isa::TensorCell /*first*/) {}
   virtual void store_tensor(Warp&, const TensorMove&, isa::TensorCell /*first*/) {}
-  virtual void loads_are_over(Warp&) {}
   virtual void multiply_tensor(Warp&, const TensorProductPlaces&) {}
   /// 16 bytes of shared memory go to four cells from `to` on; `exactly`: as they are.
   virtual void copy_to_tensor(Warp&, const std::byte* /*from*/, isa::TensorCell /*to*/,
