@@ -138,10 +138,10 @@ class Statement {
 bool waits(std::string_view text) {
   for (std::size_t at = text.find("bar"); at != std::string_view::npos;
        at = text.find("bar", at + 1)) {
-    const std::string_view opcode = text.substr(at, text.find_first_of(" \t\n;", at) - at);
-    if (!opcode.starts_with("bar.") && !opcode.starts_with("barrier.")) continue;
-    for (const std::string_view word : {"sync", "red", "wait"})
-      if (opcode.find(word) != std::string_view::npos) return true;
+    const std::string_view words = text.substr(at, text.find_first_of(" \t\n;", at) - at);
+    if (!words.starts_with("bar.") && !words.starts_with("barrier.")) continue;
+    for (const std::string_view word : {".sync", ".red", "wait"})
+      if (words.find(word) != std::string_view::npos) return true;
   }
   return false;
 }
