@@ -179,7 +179,8 @@ class Builder : public detail::OldForms<Builder> {
   /// callbacks of pipelines and what these need, consumers everything else. thread(), copy() and
   /// barrier() refer to the consumers, and a fill callback calls thread() itself. Declare memory
   /// and parameters outside; what fill callbacks read() in shared memory is written before roles(),
-  /// with a barrier() after it. Without producers, and before sm_80, all threads run the body. If
+  /// with a barrier() after it. Both roles compute the counts of pipelines, of memory that the body
+  /// does not write. Without producers, and before sm_80, all threads run the body. If
   /// both are whole warpgroups, on sm_90a, setmaxnreg moves registers to the consumers.
   ///   return kernel("product", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
   ///     ...                                                       // declarations
@@ -249,7 +250,8 @@ class Builder : public detail::OldForms<Builder> {
   void store(const Global& to, const WarpTile& tile, const Finish& finish,
              Here at = Here::current());
   void store(const Shared& to, const WarpTile& tile, Here at = Here::current());
-  /// Stores f(x), or f(x, place), of each element x: store(to, map(tile, f)).
+  /// Stores f(x), or f(x, place), of each element x: store(to, map(tile, f)). f keeps the tile's
+  /// type; for another one, store(to, convert(map(tile, f), f16)).
   ///   k.store(C.tile({row, col}, {tile.m, tile.n}), sum, [](Scalar x) { return x * 0.5; });
   template <bool shared>
   void store(const View<shared>& to, const WarpTile& tile, const std::function<Scalar(Scalar)>& f,

@@ -38,7 +38,9 @@ struct PipelineOptions {
   int stages = 1;  // 1 to 256: matrices of each ring
   /// Loop peeling: `use` is described twice, for t = 0 as a constant, then for all others. What
   /// begins with the first k-tile, such as a sum, needs neither zeros nor a branch in the loop;
-  /// the code is twice as long.
+  /// the code is twice as long. A sum that began in no k-tile, where the count is 0, is what it
+  /// was.
+  ///   k.when(t == 0, [&] { mma.multiply(sum, a, b); }, [&] { mma.add(sum, a, b); });
   bool peel_first = false;
   /// Ping-pong: warpgroups run the mainloop in turn, on one ring. A call in the body of
   /// Builder::warpgroups(), inside roles(), is a turn. Producers fill the ring for the turns in
