@@ -159,16 +159,19 @@ std::string other_shape(const TiledParts& mma, Operand operand, const FragmentKi
                      name(operand), mma.kind.shape.text(), *mma.text);
 }
 
-// Whether a warp's fragments of A or B match the tile in number, and belong to this kernel; reports
-// if not.
+std::string_view letter(Operand operand) { return operand == Operand::a ? "A" : "B"; }
+
+// Whether a warp's fragments are those of A or B of the kind, match the tile in number, and belong
+// to this kernel; reports if not.
 bool takes_fragments(const TiledParts& mma, Operand operand, const WarpTile& given, int down,
                      int across) {
-  const std::string_view letter = operand == Operand::a ? "A" : "B";
-  const std::string what = fmt::format("{} of the tiled MMA", letter);
+  const std::string what = fmt::format("{} of the tiled MMA", letter(operand));
   if (given.fragments().empty()) {
     mma.state->log.note_empty(what);
     return false;
   }
+  if (std::ranges::any_of(given.fragments(), [](const Fragment& each) { return is_bad(each); }))
+    return false;
   const FragmentKind& found = given.fragment(0, 0).kind();
   const Type element = operand == Operand::a ? mma.kind.a : mma.kind.b;
   if (found.operand != operand) {
@@ -177,7 +180,7 @@ bool takes_fragments(const TiledParts& mma, Operand operand, const WarpTile& giv
         fmt::format(
             "{} in registers: expected operand {} of {}, found {}; operand_{}(convert(tile, "
             "{})) makes it of accumulators",
-            what, letter, *mma.text, found.text(), name(operand), name(element)));
+            what, letter(operand), *mma.text, found.text(), name(operand), name(element)));
     return false;
   }
   if (found.type != element) {
@@ -192,7 +195,7 @@ bool takes_fragments(const TiledParts& mma, Operand operand, const WarpTile& giv
     mma.state->log.report(
         "fragment-mismatch"_rule,
         fmt::format("wrong number of fragments of {} per warp: expected {} x {}, found {} x {}{}",
-                    letter, down, across, given.down(), given.across(),
+                    letter(operand), down, across, given.down(), given.across(),
                     other_shape(mma, operand, found)));
     return false;
   }
@@ -202,13 +205,10 @@ bool takes_fragments(const TiledParts& mma, Operand operand, const WarpTile& giv
                                       what, mma.kind.shape.text(), other));
     return false;
   }
-  return std::ranges::all_of(
-             given.fragments(),
-             [&](const Fragment& each) { return mma.state->owns(each, what) && !is_bad(each); }) &&
+  return std::ranges::all_of(given.fragments(),
+                             [&](const Fragment& each) { return mma.state->owns(each, what); }) &&
          at_place(mma, operand, given);
 }
-
-std::string_view letter(Operand operand) { return operand == Operand::a ? "A" : "B"; }
 
 }  // namespace
 
