@@ -40,26 +40,7 @@ std::string copying(const Shape& shape, const std::string& format, int width, in
                                    static_cast<std::uint64_t>((width ? 256 : 8 * shape.bytes) / 16)
                                        << 32 |
                                    std::uint64_t{128 / 16} << 16;
-  std::string body = fmt::format(R"(setp.eq.u32 q, r0, 0;
-@q mbarrier.init.shared::cta.b64 [done], 1;
-mov.u32 r5, r0;
-mov.u32 r4, image;
-mad.lo.u32 r6, r0, 4, r4;
-mul.wide.u32 rd2, r0, 4;
-add.s64 rd2, rd9, rd2;
-COPY:
-setp.ge.u32 p, r5, {};
-@p bra COPIED;
-ld.global.b32 r7, [rd2];
-st.shared.b32 [r6], r7;
-add.u32 r5, r5, 128;
-add.u32 r6, r6, 512;
-add.s64 rd2, rd2, 512;
-bra COPY;
-COPIED:
-mov.u32 v0, 77;
-)",
-                                 bytes / 4);
+  std::string body = fill_image(bytes / 4) + "mov.u32 v0, 77;\n";
   for (int i = 1; i < 8; ++i) body += fmt::format("mov.u32 v{}, v0;\n", i);
   body += "tcgen05.st.sync.aligned.32x32b.x8.b32 [own+4], " + numbered("v", 8) +
           ";\ntcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync;\n"

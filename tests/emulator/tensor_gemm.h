@@ -260,25 +260,7 @@ inline Plan plan(const Gemm& g) {
     store_scales(448, g.n, g.b_scales);
   }
 
-  std::string body = fmt::format(R"(setp.eq.u32 q, r0, 0;
-@q mbarrier.init.shared::cta.b64 [done], 1;
-mov.u32 r5, r0;
-mov.u32 r4, image;
-mad.lo.u32 r6, r0, 4, r4;
-mul.wide.u32 rd2, r0, 4;
-add.s64 rd2, rd9, rd2;
-COPY:
-setp.ge.u32 p, r5, {};
-@p bra COPIED;
-ld.global.b32 r7, [rd2];
-st.shared.b32 [r6], r7;
-add.u32 r5, r5, 128;
-add.u32 r6, r6, 512;
-add.s64 rd2, rd2, 512;
-bra COPY;
-COPIED:
-)",
-                                 image_words);
+  std::string body = fill_image(image_words);
   body += before;
   body +=
       "tcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync;\n"

@@ -45,6 +45,30 @@ inline std::string tensor_text(const std::string& body, int columns = 512,
   return out + "ret;\n}\n";
 }
 
+/// Initializes `done` for one arrival, and copies so many words of the input to `image` in shared
+/// memory. q: whether this is thread 0.
+inline std::string fill_image(std::size_t words) {
+  return fmt::format(R"(setp.eq.u32 q, r0, 0;
+@q mbarrier.init.shared::cta.b64 [done], 1;
+mov.u32 r5, r0;
+mov.u32 r4, image;
+mad.lo.u32 r6, r0, 4, r4;
+mul.wide.u32 rd2, r0, 4;
+add.s64 rd2, rd9, rd2;
+COPY:
+setp.ge.u32 p, r5, {};
+@p bra COPIED;
+ld.global.b32 r7, [rd2];
+st.shared.b32 [r6], r7;
+add.u32 r5, r5, 128;
+add.u32 r6, r6, 512;
+add.s64 rd2, rd2, 512;
+bra COPY;
+COPIED:
+)",
+                     words);
+}
+
 /// Runs it with `words` words of output, after `in`.
 inline KernelRun run_tensor(const std::string& ptx, std::size_t words,
                             const std::vector<std::uint32_t>& in = {1},
