@@ -200,7 +200,7 @@ class Builder : public detail::OldForms<Builder> {
   ///       auto sum = mma.accumulator();
   ///       k.pipeline({.stages = 4, .turns = true}, steps, fill(w), use(sum));
   ///       k.store(C.tile({2 * k.block_y() + w, k.block_x()}, {64, 256}), sum);
-  ///     });                          // beside the other's products
+  ///     });                          // during the other's products
   ///   });
   void warpgroups(const std::function<void(int)>& body, Here at = Here::current());
   /// In the body of warpgroups(), inside roles(): the warpgroups run `body` one after the other, in

@@ -146,7 +146,7 @@ struct TensorTile {
 /// What a product leaves undefined: the place of D, and where its factors are.
 struct TensorProductPlaces {
   std::span<const TileChunk> a, b;       // in shared memory
-  TensorArea a_cells;                    // in tensor memory, by rows; no lanes: it is not there
+  TensorArea a_cells;                    // row-major; no lanes: in shared memory
   std::span<const TensorArea> others;    // cells on which all of D depends: scales, metadata
   std::span<const std::uint8_t> d_lane;  // of each row
   int d_column = 0, columns = 0;
