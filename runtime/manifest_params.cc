@@ -202,7 +202,8 @@ ManifestTensorMap ManifestParams::read_tensor_map(const Json& param, const std::
     numbers(param, "strides", path, map.strides);
   numbers(param, "box", path, map.box);
   if (find(param, "element_strides")) numbers(param, "element_strides", path, map.element_strides);
-  map.swizzle = choice<TensorMap::Swizzle>(param, "swizzle", path, {"0", "32", "64", "128"});
+  map.swizzle = choice<TensorMap::Swizzle>(param, "swizzle", path,
+                                           {"0", "32", "64", "128", "\"128-atom-32\""});
   map.promotion = choice<TensorMap::Promotion>(param, "promotion", path, {"0", "64", "128", "256"});
   map.fill = choice<TensorMap::Fill>(param, "fill", path, {"\"zero\"", "\"nan\""});
   map.flush_subnormals =

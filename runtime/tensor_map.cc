@@ -16,8 +16,15 @@ constexpr std::uint64_t most_elements = std::uint64_t{1} << 32,
 constexpr std::uint64_t most_box_bytes = 232448;  // the shared memory of a block, at most
 constexpr std::uint32_t most_in_box = 256, most_element_stride = 8, most_pixels = 1024;
 
-constexpr TypeSet element_types{Type::u8,  Type::u16,  Type::u32, Type::s32,  Type::u64, Type::s64,
-                                Type::f16, Type::bf16, Type::f32, Type::tf32, Type::f64};
+constexpr TypeSet element_types{Type::u8,  Type::u16,       Type::u32,       Type::s32, Type::u64,
+                                Type::s64, Type::f16,       Type::bf16,      Type::f32, Type::tf32,
+                                Type::f64, Type::b4x16_p64, Type::b6x16_p32, Type::b4};
+
+// What the driver asks of the elements that get padding (cuTensorMapEncodeTiled).
+constexpr TypeSet padded_types{Type::b4x16_p64, Type::b6x16_p32};
+constexpr std::uint32_t padded_elements =
+    128;                                   // of a box's row, and of what a row is a multiple of
+constexpr std::uint64_t padded_unit = 32;  // bytes: of the address and the strides
 
 class Checker {
  public:
@@ -27,6 +34,7 @@ class Checker {
     if (!check_shape()) return std::move(diags_);
     check_type();
     check_memory();
+    check_packed();
     check_element_strides();
     if (map_.im2col) check_pixels();
     else check_box();
@@ -68,8 +76,7 @@ class Checker {
     if (!element_types.has(map_.type))
       report(
           "type: {} is unsupported in tensor maps: expected u8, u16, u32, s32, u64, s64, f16, "
-          "bf16, "
-          "f32, tf32 or f64",
+          "bf16, f32, tf32, f64, b4, b4x16_p64 or b6x16_p32",
           map_.type == Type::none ? "none" : name(map_.type));
     else if (map_.flush_subnormals && map_.type != Type::f32 && map_.type != Type::tf32)
       report("flush_subnormals is unsupported for {}: expected f32 or tf32", name(map_.type));
@@ -87,6 +94,32 @@ class Checker {
       if (map_.strides[i] % unit != 0 || map_.strides[i] >= most_stride)
         report("strides[{}]: expected a multiple of {} below 2^40 bytes, found {}", i, unit,
                map_.strides[i]);
+  }
+
+  // Elements of less than a byte.
+  void check_packed() {
+    if (map_.type == Type::b4 && map_.extents[0] % 2 != 0)
+      report("extents[0]: expected a multiple of 2 elements of b4, found {}", map_.extents[0]);
+    if (bits(map_.type) < 8 && map_.im2col)
+      report("im2col: elements of {} are not emulated: expected at least 8 bits", name(map_.type));
+    if (!padded_types.has(map_.type)) return;
+    if (map_.address % padded_unit != 0)
+      report("address: 0x{:x} is not a multiple of {}, as {} requires", map_.address, padded_unit,
+             name(map_.type));
+    if (map_.extents[0] % padded_elements != 0)
+      report("extents[0]: expected a multiple of {} elements of {}, found {}", padded_elements,
+             name(map_.type), map_.extents[0]);
+    for (std::size_t i = 0; i < map_.strides.size(); ++i)
+      if (map_.strides[i] % padded_unit != 0)
+        report("strides[{}]: expected a multiple of {} bytes with {}, found {}", i, padded_unit,
+               name(map_.type), map_.strides[i]);
+    if (!map_.box.empty() && map_.box[0] != padded_elements)
+      report("box[0]: expected {} elements of {}, found {}", padded_elements, name(map_.type),
+             map_.box[0]);
+    if (map_.swizzle == TensorMap::Swizzle::bytes_32 ||
+        map_.swizzle == TensorMap::Swizzle::bytes_64)
+      report("swizzle: elements of {} are swizzled by 128 bytes or not at all, found {}",
+             name(map_.type), span_bytes(map_.swizzle));
   }
 
   // Corners share 16 bits among their dimensions.

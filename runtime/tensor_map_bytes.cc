@@ -20,6 +20,10 @@
 //   7     63..32 pixels - 1     31..16 upper, 15..0 lower corner: 16, 8 or 5 bits for each
 //         dimension of 3, 4 and 5, the innermost lowest
 //   8     channels times pixels times bytes
+//
+// A driver of sm_90 refuses elements of four and six bits, and the swizzle of 32-byte atoms: that
+// their codes are those of tensormap.replace (type 13 to 15; the atom in bits 12..11 of word 1) is
+// assumed, and matters only to maps that somebody else encoded.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -34,7 +38,7 @@ constexpr std::uint64_t low_32 = 0xFFFFFFFF;
 
 // Bits that a tiled map may have set.
 constexpr Words used = {
-    ~std::uint64_t{0}, low_32 << 32 | 0x7E7F0, ~std::uint64_t{0},   0xFFFF'FFFFFFFF,
+    ~std::uint64_t{0}, low_32 << 32 | 0x7FFF0, ~std::uint64_t{0},   0xFFFF'FFFFFFFF,
     ~std::uint64_t{0}, ~std::uint64_t{0},      0xFF007FFF'FFFFFFFF, low_32,
     ~std::uint64_t{0}, ~std::uint64_t{0}};
 
@@ -65,11 +69,14 @@ struct TypeRow {
   std::uint64_t code;
 };
 constexpr TypeRow type_rows[] = {
-    {Type::u8, false, false, 0},    {Type::u16, false, false, 1}, {Type::u32, false, false, 2},
-    {Type::s32, false, false, 3},   {Type::u64, false, false, 4}, {Type::s64, false, false, 5},
-    {Type::f16, false, false, 6},   {Type::f32, false, false, 7}, {Type::tf32, false, true, 7},
-    {Type::f32, true, false, 8},    {Type::tf32, true, true, 8},  {Type::f64, false, false, 9},
-    {Type::bf16, false, false, 10},
+    {Type::u8, false, false, 0},         {Type::u16, false, false, 1},
+    {Type::u32, false, false, 2},        {Type::s32, false, false, 3},
+    {Type::u64, false, false, 4},        {Type::s64, false, false, 5},
+    {Type::f16, false, false, 6},        {Type::f32, false, false, 7},
+    {Type::tf32, false, true, 7},        {Type::f32, true, false, 8},
+    {Type::tf32, true, true, 8},         {Type::f64, false, false, 9},
+    {Type::bf16, false, false, 10},      {Type::b4, false, false, 13},
+    {Type::b4x16_p64, false, false, 14}, {Type::b6x16_p32, false, false, 15},
 };
 
 std::uint64_t type_bits(const TensorMap& map) {
@@ -85,7 +92,11 @@ const TypeRow* type_row(std::uint64_t word) {
   return nullptr;
 }
 
-constexpr std::uint64_t rounded = 11, rounded_flushed = 12;  // elemtype: f32 that becomes tf32
+// Codes of elemtype: f32 that becomes tf32, and the last one.
+constexpr std::uint64_t rounded = 11, rounded_flushed = 12, packed_by_six = 15;
+
+// The atom of a swizzle by 128 bytes: 16 or 32 bytes.
+constexpr unsigned atom_bit = 11;
 
 // The code of a field of a few bits, and the legal range.
 struct FieldRow {
@@ -98,13 +109,12 @@ constexpr FieldRow field_rows[] = {
     {TensorMapField::rank, "rank", 0, 4, " (the rank minus one)"},
     {TensorMapField::box, "box_dim", 1, 256, ""},
     {TensorMapField::element_stride, "element_stride", 1, 8, ""},
-    {TensorMapField::type, "elemtype", 0, rounded_flushed,
-     ": packed elements of 4 and 6 bits are not emulated"},
+    {TensorMapField::type, "elemtype", 0, packed_by_six, ""},
     {TensorMapField::interleave, "interleave_layout", 0, 0,
      ": layouts interleaved by 16 and 32 bytes are not emulated"},
     {TensorMapField::swizzle, "swizzle_mode", 0, 3, ": the 96-byte swizzle is not emulated"},
-    {TensorMapField::swizzle_atomicity, "swizzle_atomicity", 0, 0,
-     ": swizzle atomicities above 16 bytes are not emulated"},
+    {TensorMapField::swizzle_atomicity, "swizzle_atomicity", 0, 1,
+     ": only swizzle atomicities of 16 and 32 bytes are emulated"},
     {TensorMapField::fill, "fill_mode", 0, 1, ""},
 };
 
@@ -137,9 +147,12 @@ Result<TensorMapBytes> TensorMap::encode() const {
   }
   Words words{};
   words[0] = address;
-  words[1] = (rank() - 1) << 4 | type_bits(*this) | static_cast<std::uint64_t>(swizzle) << 13 |
-             static_cast<std::uint64_t>(fill) << 15 | static_cast<std::uint64_t>(promotion) << 17;
-  std::uint64_t bytes = static_cast<unsigned>(bits(type)) / 8;
+  const bool by_pairs = swizzle == Swizzle::bytes_128_atom_32;
+  const Swizzle span = by_pairs ? Swizzle::bytes_128 : swizzle;
+  words[1] = (rank() - 1) << 4 | type_bits(*this) | static_cast<std::uint64_t>(span) << 13 |
+             std::uint64_t{by_pairs} << atom_bit | static_cast<std::uint64_t>(fill) << 15 |
+             static_cast<std::uint64_t>(promotion) << 17;
+  std::uint64_t size = static_cast<unsigned>(bits(type));
   for (std::size_t i = 0; i < rank(); ++i) {
     const std::uint64_t extent = extents[i] - 1, inside = box[i] - 1,
                         step = element_strides.empty() ? 1 : element_strides[i];
@@ -147,13 +160,13 @@ Result<TensorMapBytes> TensorMap::encode() const {
     words[6] |= (step - 1) << (32 + 3 * i);
     if (i == 0) words[6] |= inside << 56;
     else words[7] |= inside << 8 * (i - 1);
-    bytes *= box[i] / step;
+    size *= box[i] / step;
     if (i == 0) continue;
     const std::uint64_t stride = strides[i - 1] / 16;
     words[1 + i / 2] |= (stride & low_32) << 32 * (i % 2);
     words[3] |= (stride >> 32) << (32 + 4 * (i - 1));
   }
-  words[8] = bytes;
+  words[8] = size / 8;
   words[9] = swizzle == Swizzle::none ? 16 : 8 * span_bytes(swizzle);
   TensorMapBytes out;
   std::memcpy(out.bytes.data(), words.data(), sizeof words);
@@ -196,11 +209,11 @@ Status TensorMap::replace(std::span<std::byte, 128> bytes, TensorMapField field,
     case TensorMapField::element_stride: put(6, 32 + 3 * ordinal, 3, value - 1); break;
     case TensorMapField::type: {
       put(1, 7, 4, value == rounded ? 7 : value == rounded_flushed ? 8 : value);
-      put(1, 16, 1, value >= rounded);
+      put(1, 16, 1, value == rounded || value == rounded_flushed);
       break;
     }
-    case TensorMapField::interleave:
-    case TensorMapField::swizzle_atomicity: break;
+    case TensorMapField::interleave: break;
+    case TensorMapField::swizzle_atomicity: put(1, atom_bit, 2, value); break;
     case TensorMapField::swizzle: put(1, 13, 2, value); break;
     case TensorMapField::fill: put(1, 15, 1, value); break;
   }
@@ -248,6 +261,11 @@ Result<TensorMap> TensorMap::decode(std::span<const std::byte, 128> bytes) {
   map.flush_subnormals = row->flush_subnormals;
   map.address = words[0];
   map.swizzle = static_cast<Swizzle>(words[1] >> 13 & 3);
+  if (const std::uint64_t atom = words[1] >> atom_bit & 3; atom != 0) {
+    if (atom > 1 || map.swizzle != Swizzle::bytes_128)
+      return wrong("its swizzle has another atom than 16 bytes, or 32 of 128");
+    map.swizzle = Swizzle::bytes_128_atom_32;
+  }
   map.fill = static_cast<Fill>(words[1] >> 15 & 1);
   map.promotion = static_cast<Promotion>(words[1] >> 17 & 3);
   for (std::size_t i = 0; i < rank; ++i) {

@@ -75,14 +75,14 @@ TEST(TensorMapReplace, RejectsInvalidFields) {
   for (const auto& [field, ordinal, value] :
        std::vector<std::tuple<Field, std::size_t, std::uint64_t>>{{Field::stride, 4, 16},
                                                                   {Field::stride, 0, 8},
-                                                                  {Field::type, 0, 13},
+                                                                  {Field::type, 0, 16},
                                                                   {Field::rank, 0, 5},
                                                                   {Field::box, 1, 257},
                                                                   {Field::box, 0, 0},
                                                                   {Field::element_stride, 2, 9},
                                                                   {Field::fill, 0, 2},
                                                                   {Field::swizzle, 0, 4},
-                                                                  {Field::swizzle_atomicity, 0, 1},
+                                                                  {Field::swizzle_atomicity, 0, 2},
                                                                   {Field::interleave, 0, 1}})
     EXPECT_FALSE(static_cast<bool>(TensorMap::replace(bytes, field, ordinal, value)))
         << static_cast<int>(field) << " " << value;

@@ -50,7 +50,9 @@ enum class TensorMapField : std::uint8_t {
 struct TensorMap {
   /// Where the 16-byte chunks of a box's rows go in shared memory: the chunk's number in its row,
   /// XORed with as many bits of the shared address above bit 7 as the span has room for.
-  enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128 };
+  /// bytes_128_atom_32 moves pairs of chunks (sm_100 and later): MN-major tiles of 32-bit elements
+  /// of tcgen05.mma have it.
+  enum class Swizzle : std::uint8_t { none, bytes_32, bytes_64, bytes_128, bytes_128_atom_32 };
   /// How much L2 fetches at once.
   enum class Promotion : std::uint8_t { none, bytes_64, bytes_128, bytes_256 };
   /// The value that a load gives for elements outside the tensor.
@@ -73,6 +75,11 @@ struct TensorMap {
   };
 
   /// u8, u16, u32, s32, u64, s64, f16, bf16, f32, tf32 or f64. Formats of 8 bits are u8 here.
+  ///
+  /// Elements of four and six bits (sm_100 and later; PTX ISA "Sub-byte types"), packed in global
+  /// memory: b4 leaves them packed in shared memory, b4x16_p64 and b6x16_p32 put 16 of them into
+  /// 16 bytes, of which 8 or 4 are padding, as tcgen05.mma and tcgen05.cp read them. A box of the
+  /// latter two is 128 elements wide. Extents count elements, strides bytes.
   Type type = Type::none;
   std::uint64_t address = 0;                // of element 0, a multiple of 16
   std::vector<std::uint64_t> extents = {};  // elements; one a dimension, 1 to 5 dimensions
@@ -106,7 +113,8 @@ struct TensorMap {
   std::uint32_t row() const { return im2col ? im2col->channels : box[0]; }
   /// Rows of a box.
   std::uint64_t rows() const;
-  /// Bytes that a copy completes on its mbarrier: always the whole box, in bounds or not.
+  /// Bytes that a copy completes on its mbarrier: always the whole box, in bounds or not, without
+  /// the padding of b4x16_p64 and b6x16_p32.
   std::uint64_t box_bytes() const;
 
   bool operator==(const TensorMap&) const = default;
@@ -114,7 +122,14 @@ struct TensorMap {
 
 /// Bytes after which the swizzle pattern repeats in a row: 0, 32, 64, 128.
 constexpr std::uint32_t span_bytes(TensorMap::Swizzle swizzle) {
-  return swizzle == TensorMap::Swizzle::none ? 0 : 16u << static_cast<int>(swizzle);
+  switch (swizzle) {
+    case TensorMap::Swizzle::none: return 0;
+    case TensorMap::Swizzle::bytes_32: return 32;
+    case TensorMap::Swizzle::bytes_64: return 64;
+    case TensorMap::Swizzle::bytes_128:
+    case TensorMap::Swizzle::bytes_128_atom_32: break;
+  }
+  return 128;
 }
 
 }  // namespace tartan::TARTAN_ABI

@@ -243,6 +243,28 @@ bool stores_behind_edges(Warp& warp, int lane, const TensorMap& map, const BoxCo
   return true;
 }
 
+// What the manual asks of elements that have padding in shared memory (PTX ISA 5.5.1.1).
+bool packed_as_copied(Warp& warp, int lane, const TensorMap& map, std::int32_t first, bool loads) {
+  if (packed_bytes(map.type) == chunk) return true;
+  if (!loads && map.type == Type::b4x16_p64) {
+    warp.fail("tensor-map"_rule, "elements of b4x16_p64 are loaded only: expected b4 for stores",
+              lane);
+    return false;
+  }
+  if (!loads && warp.block->cluster().values_are_followed()) {
+    warp.fail("unsupported-instruction"_rule,
+              "stores of b6x16_p32 pack elements, which no comparison of values follows", lane);
+    return false;
+  }
+  if (first % static_cast<std::int32_t>(map.row()) == 0) return true;
+  warp.fail("misaligned-access"_rule,
+            fmt::format("misaligned box: the innermost coordinate of {} must be a multiple of {}, "
+                        "found {}",
+                        name(map.type), map.row(), first),
+            lane);
+  return false;
+}
+
 void copy_box(Warp& warp, const Op& op) {
   const Op where = address_at(warp, op.list);
   const std::uint32_t* slots =
@@ -269,6 +291,7 @@ void copy_box(Warp& warp, const Op& op) {
                 lane);
       return;
     }
+    if (!packed_as_copied(warp, lane, *map, at[0], op.flags & is_load)) return;
     if (!(op.flags & (is_load | gathers)) &&
         !stores_behind_edges(warp, lane, *map, place, reduction_names[op.value]))
       return;
