@@ -104,6 +104,7 @@ class ClusterRaces::TensorJudge {
 
 bool ClusterRaces::access_tensor(Warp& warp, int lane, const TensorTouch& touch) {
   const auto issuer = static_cast<std::uint32_t>(lane);
+  if (touch.agent == TensorAgent::core) clocks_.issue_to_core(warp, warp.pc);
   Epoch who{clocks_.number(warp, actor_of(touch.agent)), clocks_.time(warp), issuer};
   if (touch.agent == TensorAgent::load || touch.agent == TensorAgent::store)
     who = clocks_.group_epoch(warp, issuer, actor_of(touch.agent));
@@ -124,6 +125,7 @@ bool ClusterRaces::access_tensor(Warp& warp, int lane, const TensorTouch& touch)
 bool ClusterRaces::read_tile(Warp& warp, int lane, const TensorTile& tile) {
   const std::uint32_t rank = warp.block->rank();
   const auto issuer = static_cast<std::uint32_t>(lane);
+  clocks_.issue_to_core(warp, warp.pc);
   const AsyncAccess access{
       .who = {clocks_.number(warp, Actor::tensor_core), clocks_.time(warp), issuer},
       .operand = tile.name};

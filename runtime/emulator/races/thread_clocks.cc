@@ -409,8 +409,19 @@ void ThreadClocks::release_copies(const Warp& warp, std::uint32_t lanes, VectorC
   }
 }
 
+void ThreadClocks::issue_to_core(const Warp& warp, std::uint32_t pc) {
+  WarpState& mine = state(warp);
+  if (mine.to_core.pc == pc && mine.to_core.time == mine.time) return;  // another of its accesses
+  mine.to_core = {pc, ++mine.time};
+}
+
 void ThreadClocks::release_core(const Warp& warp, std::uint32_t lane, VectorClock& to) {
-  to.raise(number(warp, Actor::tensor_core), 1u << lane, state(warp).time++);
+  WarpState& mine = state(warp);
+  to.raise(number(warp, Actor::tensor_core), 1u << lane, mine.time++);
+  if (mine.to_core.time == 0) return;
+  for (const Group& group : mine.groups)
+    if (group.lanes >> lane & 1) to.join(group.now);
+  to.raise(number(warp, Actor::thread), 1u << lane, mine.to_core.time - 1);
 }
 
 bool ThreadClocks::has_waited(const Epoch& epoch) const {

@@ -143,8 +143,11 @@ class ThreadClocks {
   /// Whether the thread that issued it has waited for it, if it is one of this cluster.
   bool has_waited(const Epoch& epoch) const;
 
-  /// What a lane has issued to the tensor core up to now is over for those who learn of `to`:
-  /// tcgen05.commit.
+  /// The instruction at `pc` gives work to the tensor core.
+  void issue_to_core(const Warp& warp, std::uint32_t pc);
+  /// tcgen05.commit: for those who learn of `to`, what a lane has issued to the tensor core is over,
+  /// and with it what that work came behind: all that the lane knew, and did, when it issued the
+  /// last of it.
   void release_core(const Warp& warp, std::uint32_t lane, VectorClock& to);
 
   // wgmma: groups of a warpgroup, each of whose warps commits them and waits for them.
@@ -192,6 +195,9 @@ class ThreadClocks {
     struct {
       std::uint32_t pc = 0, group = 0;
     } last_product;
+    struct {
+      std::uint32_t pc = ~0u, time = 0;  // of its accesses: what came before has a lower one
+    } to_core;
   };
 
   std::uint32_t index(const Warp& warp) const;
