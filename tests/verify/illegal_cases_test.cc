@@ -249,6 +249,15 @@ TEST(IllegalTensorMemory, WhatTargetsLack) {
   EXPECT_FALSE(takes(sparse, "sm_100f"));
   EXPECT_TRUE(takes("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [r1];", "sm_100a"));
   EXPECT_FALSE(takes("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [h1];", "sm_100a"));
+  for (const auto& [lanes, good] : {std::pair{"{r1, r2, r3, 4}", true},
+                                    {"{f1, f1, f2, f2}", true},
+                                    {"{1, 2, 3, 4}", false},
+                                    {"{r1, r2, r3}", false}})
+    EXPECT_EQ(
+        takes(fmt::format("tcgen05.mma.cta_group::1.kind::f16 [r1], d1, d2, r2, {}, p;", lanes),
+              "sm_100a"),
+        good)
+        << lanes;
   EXPECT_FALSE(takes("cvt.rn.satfinite.e2m1x2.f16x2 b, r1;", "sm_100a", "9.0"));
   EXPECT_TRUE(takes("cvt.rn.satfinite.e2m1x2.f32 b, f1, f2;", "sm_100a", "9.0"));
 }

@@ -45,6 +45,12 @@ constexpr OperandRow stored() {
   out.registered = true;
   return out;
 }
+// As the assembler takes them: 32 bits of any type, and constants beside registers.
+constexpr OperandRow disabled_lanes() {
+  OperandRow out = also(an_integer, vec(lane_masks, b32, "disable_output_lane"));
+  out.registered = true;
+  return out;
+}
 constexpr OperandRow half() {
   return {.name = "half_split_offset", .accepts = an_integer, .type = Type::s32};
 }
@@ -135,7 +141,7 @@ constexpr Signature mma(const Product& with, QualifierSet kinds, Since since) {
   Signature out = product(with, kinds, since);
   out.one.items[out.one.size++] = groups;
   out.any.items[out.any.size++] = a_collectors;
-  if (with.masks) append(out, vec(lane_masks, u32, "disable_output_lane"));
+  if (with.masks) append(out, disabled_lanes());
   append(out, condition("enable_input_d"));
   if (with.scales_d) append(out, imm(0, 15, "scale_input_d"));
   return out;
