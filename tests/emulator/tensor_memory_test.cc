@@ -387,9 +387,8 @@ TEST(EmulatorTensorMemory, RefusesWhatItDoesNotRun) {
   const std::pair<const char*, const char*> refused[] = {
       {"tcgen05.shift.cta_group::1.down [ta];\n", "whose direction no source tells"},
       {"tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\n", "CTA pairs"},
-      {"tcgen05.mma.ws.cta_group::1.kind::f16 [ta], da, db, r3, p;\n", "weight-stationary"},
-      {"tcgen05.mma.ws.sp.cta_group::1.kind::f16 [ta], da, db, [ta], r3, p;\n",
-       "weight-stationary"},
+      {"tcgen05.mma.cta_group::1.kind::f16.ashift [ta], [ta], db, r3, p;\n",
+       ".ashift: no source tells its direction"},
   };
   for (const auto& [body, says] : refused) {
     const KernelRun run = run_tensor(tensor_text(body, 0), 1);

@@ -125,20 +125,25 @@ void ClusterDefinedness::multiply_tensor(Warp& warp, const TensorProductPlaces& 
   };
   look(places.a, of_row);
   look(places.b, of_column);
+  const int below = static_cast<int>(rows);
   for (std::size_t row = 0; places.a_cells.columns && row < rows; ++row)
-    for (int column = 0; column < places.a_cells.columns; ++column)
-      if (cells[TensorMemory::index(places.d_lane[row], places.a_cells.column + column)])
-        of_row[row] = 1;
+    for (int part = 0; part < places.parts; ++part)
+      for (int column = 0; column < places.a_cells.columns; ++column)
+        if (cells[TensorMemory::index(places.d_lane[row] + part * below,
+                                      places.a_cells.column + column)])
+          of_row[row] = 1;
   bool all = false;
   for (const TensorArea& area : places.others)
     for (int i = 0; i < area.lanes; ++i)
       for (int column = 0; column < area.columns; ++column)
         all |= cells[TensorMemory::index(area.lane + i, area.column + column)] != 0;
+  const int of_part = places.columns / places.parts;
   for (std::size_t row = 0; row < rows; ++row) {
     const int lane = places.d_lane[row];
     if (places.disabled && places.disabled[lane / 32] >> lane % 32 & 1) continue;
     for (int n = 0; n < places.columns; ++n) {
-      std::uint32_t& cell = cells[TensorMemory::index(lane, places.d_column + n)];
+      std::uint32_t& cell =
+          cells[TensorMemory::index(lane + n / of_part * below, places.d_column + n % of_part)];
       const std::uint32_t kept = places.half ? cell & 0xFFFF : cell;
       const bool undefined = all || of_row[row] || of_column[static_cast<std::size_t>(n)] ||
                              (places.accumulates && kept);

@@ -51,8 +51,6 @@ constexpr RefusedRow refused[] = {
     {Opcode::tcgen05_ld_spcompress, "loads of tensor memory that compress"},
     {Opcode::tcgen05_ld_red_spcompress, "loads of tensor memory that compress"},
     {Opcode::tcgen05_shift, "shifts of tensor memory, whose direction no source tells,"},
-    {Opcode::tcgen05_mma_ws, "weight-stationary MMAs of tcgen05"},
-    {Opcode::tcgen05_mma_ws_sp, "weight-stationary MMAs of tcgen05"},
     {Opcode::fabric_try_put_async, "copies to and from other nodes (fabric)"},
     {Opcode::fabric_try_put_async_tensor, "copies to and from other nodes (fabric)"},
     {Opcode::fabric_try_red_async, "copies to and from other nodes (fabric)"},

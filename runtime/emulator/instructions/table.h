@@ -78,7 +78,8 @@ inline constexpr Opcode tensor_memory[] = {tcgen05_alloc,
                                            tcgen05_fence_before_thread_sync,
                                            tcgen05_fence_after_thread_sync};
 inline constexpr Opcode tensor_copies[] = {tcgen05_cp};
-inline constexpr Opcode tensor_products[] = {tcgen05_mma, tcgen05_mma_sp, tcgen05_commit};
+inline constexpr Opcode tensor_products[] = {tcgen05_mma, tcgen05_mma_sp, tcgen05_mma_ws,
+                                             tcgen05_mma_ws_sp, tcgen05_commit};
 inline constexpr Opcode approximations[] = {fma, rcp, sqrt, rsqrt, ex2, lg2, sin, cos, tanh};
 inline constexpr Opcode launch_control[] = {clusterlaunchcontrol_try_cancel,
                                             clusterlaunchcontrol_query_cancel};

@@ -2,9 +2,8 @@
 // The tensor core of tcgen05 (PTX ISA 9.0, 9.7.16.10 to 12): products of a CTA, and the mbarriers
 // that hear of their end.
 //
-// A product is done when it is issued, and a commit arrives then or, under a schedule, later.
-// Observers know that D, and what the product reads, is the tensor core's up to the phase of the
-// mbarrier that a commit names.
+// A product is done when it is issued, a commit then or, under a schedule, later. Observers know
+// that D, and what it reads, is the tensor core's up to the phase of the mbarrier of a commit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,9 +40,12 @@ enum Word : std::uint32_t {
   metadata_slot,
   metadata_offset,
   block_count,
+  mask_slot,
   word_count
 };
-constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2, is_sparse = 4;  // op.flags
+// In op.flags. `is_stationary`: .ws; `has_mask`: of B's columns.
+constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2, is_sparse = 4, is_stationary = 8,
+                       has_mask = 16;
 // op.count: the kind
 
 // One lane's product, as it is put together.
@@ -52,7 +54,9 @@ class Multiplication {
   Multiplication(Warp& warp, const Op& op, int lane) : warp_(warp), op_(op), lane_(lane) {}
 
   void run() {
-    if (!read_descriptor() || !place_d() || !place_a() || !place_tiles() || !place_scales()) return;
+    if (!read_descriptor() || !read_mask() || !place_d() || !place_a() || !place_tiles() ||
+        !place_scales())
+      return;
     operands_.shared = {warp_.block->shared(), warp_.block->shared_bytes()};
     operands_.cells = memory().cells();
     if (!place_metadata() || !tell_observers()) return;
@@ -72,7 +76,8 @@ class Multiplication {
   bool read_descriptor() {
     const auto kind = static_cast<TensorKind>(op_.count);
     const std::uint32_t bits = value(idesc_slot);
-    const std::string why = decode(kind, (op_.flags & is_sparse) != 0, bits, what_);
+    const std::string why =
+        decode(kind, (op_.flags & is_sparse) != 0, bits, what_, (op_.flags & is_stationary) != 0);
     if (!why.empty()) return fail("instruction-descriptor"_rule, "instruction descriptor " + why);
     const int blocks = static_cast<int>(word(block_count));
     for (const auto& [name, id] : {std::pair('A', what_.scale_a_id), {'B', what_.scale_b_id}})
@@ -91,9 +96,16 @@ class Multiplication {
     return true;
   }
 
+  bool read_mask() {
+    if (!(op_.flags & has_mask)) return true;
+    const std::uint64_t bits = lanes<std::uint64_t>(warp_, word(mask_slot))[lane_];
+    const std::string why = decode(bits, what_, operands_.mask);
+    return why.empty() || fail("instruction-descriptor"_rule, "zero-column mask " + why);
+  }
+
   // Cells that the rows are in: all lanes, or 16 of each 32.
   std::array<TensorArea, 4> areas(int column, int columns) const {
-    const int each = what_.m == 128 ? 32 : 16;
+    const int each = what_.in_halves() ? 16 : 32;
     std::array<TensorArea, 4> out;
     for (int i = 0; i < 4; ++i)
       out[static_cast<std::size_t>(i)] = {32 * i + operands_.half, each, column, columns};
@@ -107,10 +119,11 @@ class Multiplication {
 
   bool place_d() {
     const std::uint32_t address = tensor_address(warp_, op_, lane_), at = address >> 16;
-    if (what_.m == 128 ? at != 0 : at != 0 && at != 16)
+    if (what_.in_halves() ? at != 0 && at != 16 : at != 0)
       return fail("tensor-memory"_rule,
-                  fmt::format("D at address 0x{:x} begins in lane {}: expected {} with M {}",
-                              address, at, what_.m == 128 ? "0" : "0 or 16", what_.m));
+                  fmt::format("D at address 0x{:x} begins in lane {}: expected {} with M {}{}",
+                              address, at, what_.in_halves() ? "0 or 16" : "0", what_.m,
+                              what_.stationary ? " and .ws" : ""));
     operands_.half = static_cast<int>(at);
     operands_.d_column = static_cast<int>(address & 0xFFFF);
     operands_.accumulates = predicate(warp_, word(accumulates_slot)) >> lane_ & 1;
@@ -119,7 +132,24 @@ class Multiplication {
       for (std::uint32_t i = 0; i < 4; ++i) disabled_[i] = value(disabled_slots + i);
       operands_.disabled = disabled_.data();
     }
-    return allocated("D", address, areas(operands_.d_column, what_.n)[0]);
+    return allocated("D", address, areas(operands_.d_column, d_columns())[0]);
+  }
+  int d_columns() const { return what_.n / what_.parts(); }
+
+  // Of .ws each part of D's columns has A and the metadata in its own lanes.
+  bool copies_agree(std::string_view name, int column, int columns) {
+    for (int lane = what_.m; what_.stationary && lane < TensorMemory::lanes; ++lane)
+      for (int i = column; i < column + columns; ++i) {
+        const std::uint32_t here = memory().cell(lane % what_.m, i), there = memory().cell(lane, i);
+        if (here != there)
+          return fail(
+              "tensor-memory"_rule,
+              fmt::format("{}: {} has 0x{:08x}, {} has 0x{:08x}: expected a copy in each {} "
+                          "lanes with M {} and .ws",
+                          name, cell_text(lane % what_.m, i), here, cell_text(lane, i), there,
+                          what_.m, what_.m));
+      }
+    return true;
   }
 
   bool place_a() {
@@ -136,7 +166,8 @@ class Multiplication {
                       "the same half of the lanes",
                       address, address >> 16, operands_.half));
     operands_.a_column = static_cast<int>(address & 0xFFFF);
-    return allocated("A", address, areas(operands_.a_column, a_columns())[0]);
+    return allocated("A", address, areas(operands_.a_column, a_columns())[0]) &&
+           copies_agree("A", operands_.a_column, a_columns());
   }
   int a_columns() const { return what_.stored() * what_.container_bits(what_.a) / 32; }
 
@@ -147,7 +178,7 @@ class Multiplication {
     if (!why.empty())
       return fail("matrix-descriptor"_rule, fmt::format("the descriptor of {}: {}", name, why));
     for (const TileBytes& each :
-         name == 'A' ? product_->bytes_of_a(to) : product_->bytes_of_b(to)) {
+         name == 'A' ? product_->bytes_of_a(to) : product_->bytes_of_b(to, operands_.mask)) {
       if (each.address + 16 > warp_.block->shared_bytes())
         return fail("memory-fault"_rule,
                     fmt::format("out of bounds: the descriptor of {} leads to 0x{:x} for {} {}, "
@@ -174,7 +205,9 @@ class Multiplication {
       return fail("tensor-memory"_rule,
                   fmt::format("the metadata at address 0x{:x} begin in lane {}: expected 0",
                               address, address >> 16));
-    if (!allocated("the metadata", address, area)) return false;
+    if (!allocated("the metadata", address, area) ||
+        !copies_agree("the metadata", area.column, area.columns))
+      return false;
     if (const auto found = product_->illegal_code(operands_))
       return fail(
           "sparse-metadata"_rule,
@@ -234,7 +267,7 @@ class Multiplication {
     if (!ask(warp_, &Events::read_tile, lane_, TensorTile{'A', a_}) ||
         !ask(warp_, &Events::read_tile, lane_, TensorTile{'B', b_}))
       return false;
-    for (const TensorArea& area : areas(operands_.d_column, what_.n))
+    for (const TensorArea& area : areas(operands_.d_column, d_columns()))
       if (!touch(area, true)) return false;
     std::vector<std::uint8_t> of_rows(product_->lanes().begin(), product_->lanes().end());
     for (std::uint8_t& each : of_rows) each = static_cast<std::uint8_t>(each + operands_.half);
@@ -245,6 +278,7 @@ class Multiplication {
                                .d_lane = of_rows,
                                .d_column = operands_.d_column,
                                .columns = what_.n,
+                               .parts = what_.parts(),
                                .accumulates = operands_.accumulates,
                                .half = what_.d == Type::f16,
                                .disabled = operands_.disabled};
@@ -349,7 +383,7 @@ std::uint32_t blocks_of(const isa::Spelling& spelling, TensorKind kind) {
 }
 
 // D, A, B, the instruction descriptor, lanes that keep D or the scales of A and B, whether D is
-// added, and by which power of two it is divided.
+// added, and by which power of two it is divided; of .ws the zero-column mask.
 void decode_mma(Decoder& d) {
   const isa::Spelling& spelling = d.spelling.as_read();
   if (!is_of_one_cta(d)) return;
@@ -378,7 +412,10 @@ void decode_mma(Decoder& d) {
   }
   words[b_slot] = d.source(2, Type::b64);
   std::size_t next = 3;
-  if (d.spelling.opcode() == Opcode::tcgen05_mma_sp) {
+  const Opcode opcode = d.spelling.opcode();
+  if (opcode == Opcode::tcgen05_mma_ws || opcode == Opcode::tcgen05_mma_ws_sp)
+    to.flags |= is_stationary;
+  if (opcode == Opcode::tcgen05_mma_sp || opcode == Opcode::tcgen05_mma_ws_sp) {
     to.flags |= is_sparse;
     address(next++, metadata_slot);
   }
@@ -401,7 +438,16 @@ void decode_mma(Decoder& d) {
   if (const auto constant = d.integer(accumulates))
     words[accumulates_slot] = *constant ? always_slot : d.constant(0, 32);
   else words[accumulates_slot] = d.predicate_source(accumulates);
-  if (next < count) {
+  if (to.flags & is_stationary) {
+    if (next < count) {
+      to.flags |= has_mask;
+      words[mask_slot] = d.source(next++, Type::b64);
+      d.rest_on(Trust::Assumed,
+                "the zero-column mask: the manual's examples, not its table, tell which span is "
+                "which");
+    }
+    d.rest_on(Trust::Assumed, ".ws is assumed to sum as tcgen05.mma does");
+  } else if (next < count) {
     if (*kind != TensorKind::f16 && *kind != TensorKind::tf32)
       return d.unsupported("scale-input-d is for .kind::f16 and .kind::tf32");
     words[scale_d_value] = static_cast<std::uint32_t>(d.integer(d.operand(next++)).value_or(0));
@@ -441,6 +487,10 @@ constexpr EmulatedRow tensor_products_rows[] = {
     {Opcode::tcgen05_mma, decode_mma, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
      AccessKind::None, Idle::No, nothing},
     {Opcode::tcgen05_mma_sp, decode_mma, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
+     AccessKind::None, Idle::No, nothing},
+    {Opcode::tcgen05_mma_ws, decode_mma, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
+     AccessKind::None, Idle::No, nothing},
+    {Opcode::tcgen05_mma_ws_sp, decode_mma, Flow::ByHandler, ValueSources::None, Meaning::ByHandler,
      AccessKind::None, Idle::No, nothing},
     {Opcode::tcgen05_commit, decode_commit, Flow::Uses, ValueSources::None, Meaning::Bits,
      AccessKind::None, Idle::No, nothing},

@@ -148,9 +148,10 @@ struct TensorProductPlaces {
   std::span<const TileChunk> a, b;       // in shared memory
   TensorArea a_cells;                    // row-major; no lanes: in shared memory
   std::span<const TensorArea> others;    // cells on which all of D depends: scales, metadata
-  std::span<const std::uint8_t> d_lane;  // of each row
+  std::span<const std::uint8_t> d_lane;  // of each row, in D's first part
   int d_column = 0, columns = 0;
-  bool accumulates = false, half = false;   // half: of a cell the lower 16 bits
+  int parts = 1;                           // of D's columns, each as many lanes below as D has rows
+  bool accumulates = false, half = false;  // half: of a cell the lower 16 bits
   const std::uint32_t* disabled = nullptr;  // lanes that are not written: four words
 };
 

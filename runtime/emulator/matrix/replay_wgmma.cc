@@ -13,7 +13,7 @@ constexpr std::size_t header_words = 16;
 
 // A test: header, d before, a's registers and the metadata of each step, shared memory; then d
 // after.
-struct Test {
+struct WgmmaTest {
   const std::uint32_t* header;  // both descriptors, scale-d of the first step, what each step adds
                                 // to the descriptors
   const std::uint32_t* d;
@@ -46,7 +46,7 @@ ReplayedEntry replay_wgmma(const Recording& recording, const RecordedEntry& entr
     return result;
   }
   for (int t = 0; t < entry.tests; ++t) {
-    Test test;
+    WgmmaTest test;
     test.header = recording.words.data() +
                   (entry.offset + static_cast<std::uint64_t>(t) * entry.bytes_per_test()) / 4;
     test.d = test.header + header_words;

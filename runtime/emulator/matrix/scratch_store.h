@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "runtime/emulator/matrix/scratch.h"
@@ -64,7 +64,8 @@ struct Scratch::Store {
   struct {
     std::vector<std::uint32_t> a, b, c, d;
   } warpgroup;  // images of its operands
-  std::map<std::pair<TensorKind, std::uint32_t>, TensorProduct> tensor_products;
+  // By kind, .ws and the descriptor's bits.
+  std::map<std::tuple<TensorKind, bool, std::uint32_t>, TensorProduct> tensor_products;
 };
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -55,10 +55,24 @@ class Fields {
   std::uint32_t bits_;
 };
 
+// The weight-stationary products have few shapes.
+std::string decode_stationary_shape(const Fields& f, const InstructionDescriptor& to) {
+  if (to.m != 32 && to.m != 64 && to.m != 128)
+    return f.wrong("M / 16", 24, 5, "2, 4 or 8 (M 32, 64 or 128) with .ws");
+  if (to.n != 64 && to.n != 128 && (to.n != 256 || to.sparse))
+    return f.wrong("N / 8", 17, 6,
+                   to.sparse ? "8 or 16 (N 64 or 128) with .ws.sp"
+                             : "8, 16 or 32 (N 64, 128 or 256) with .ws");
+  return {};
+}
+
 std::string decode_shape(const Fields& f, const InstructionDescriptor& to) {
+  if (to.stationary) return decode_stationary_shape(f, to);
   const bool scaled = is_scaled(to.kind);
   if (to.sparse && to.m == 64)
-    return f.wrong("M / 16", 24, 5, "8 (M 128): no source tells where the metadata of M 64 is,");
+    return f.wrong("M / 16", 24, 5,
+                   "8 (M 128): neither the manual's text nor CUTLASS tells where the metadata of "
+                   "M 64 are,");
   if (to.m != 128 && (scaled || to.m != 64))
     return f.wrong("M / 16", 24, 5, scaled ? "8 (M 128)" : "4 or 8 (M 64 or 128)");
   if (to.n < 8 || to.n > 256) return f.wrong("N / 8", 17, 6, "1 to 32 (N 8 to 256)");
@@ -80,7 +94,8 @@ int InstructionDescriptor::container_bits(Type type) const {
   return kind == TensorKind::f8f6f4 || kind == TensorKind::mxf8f6f4 ? 8 : bits(type);
 }
 
-std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, InstructionDescriptor& to) {
+std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, InstructionDescriptor& to,
+                   bool stationary) {
   const Fields f(kind, bits);
   const bool scaled = is_scaled(kind),
              fours = kind == TensorKind::mxf4 || kind == TensorKind::mxf4nvf4;
@@ -91,7 +106,7 @@ std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, Instruction
                    sparse ? "0: no source tells what the others choose," : "0 without .sp");
   if (kind != TensorKind::i8 && f.get(3, 1)) return f.wrong("saturate bit", 3, 1, "0");
   if (f.get(6, 1)) return f.wrong("reserved bit", 6, 1, "0");
-  to = {.kind = kind, .sparse = sparse};
+  to = {.kind = kind, .sparse = sparse, .stationary = stationary};
   to.saturates = f.get(3, 1);
   const int b_width = fours ? 2 : 3;
   to.a = find(factor_types, kind, f.get(7, 3));
@@ -115,7 +130,10 @@ std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, Instruction
     if (to.a == Type::bf16 && to.d != Type::f32)
       return f.wrong("type of D", 4, 2, "1 (f32) with bf16");
     if (f.get(23, 1)) return f.wrong("reserved bit", 23, 1, "0");
-    if (f.get(29, 3)) return f.wrong("reserved field", 29, 3, "0");
+    constexpr int shifts[] = {0, 8, 16, 32};
+    if (stationary) to.most_shift = shifts[f.get(30, 2)];
+    const int reserved = stationary ? 1 : 3;
+    if (f.get(29, reserved)) return f.wrong("reserved field", 29, reserved, "0");
   }
   to.negates_a = f.get(13, 1);
   to.negates_b = f.get(14, 1);

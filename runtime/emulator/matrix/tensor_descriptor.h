@@ -8,6 +8,7 @@
 //   3  saturates (i8)       13  negates A     17  N / 8
 //   4  type of D, or id     14  negates B     23  type of scales
 //      of B's scales                          24  M / 16
+// Of a weight-stationary one, bits 30 and 31 are the most by which B's columns are shifted.
 //
 // The descriptor of a tile is that of wgmma (wgmma.h), with 001 in bits 46 to 48 and another mode:
 //   63 61 | 60..53 | 52  | 51..49 | 48 46 | 45..32        | 29..16         | 13..0
@@ -43,6 +44,8 @@ struct InstructionDescriptor {
   bool sparse = false;  // k counts the elements of B: a row of A stores half of them
   Type scale_type = Type::none;
   int scale_a_id = 0, scale_b_id = 0;
+  bool stationary = false;  // weight-stationary: .ws
+  int most_shift = 0;       // columns of B, of .ws
 
   /// "M 128, N 64, K 16, A f16, B f16, D f32".
   std::string text() const;
@@ -50,11 +53,16 @@ struct InstructionDescriptor {
   int container_bits(Type type) const;
   /// Elements of a row of A that are stored.
   int stored() const { return sparse ? k / 2 : k; }
+  /// D's columns come in so many parts, each in M lanes of its own: layouts E and G of .ws.
+  int parts() const { return stationary ? 128 / m : 1; }
+  /// Whether the rows are in 16 lanes of each 32: layout F.
+  bool in_halves() const { return m == 64 && !stationary; }
 };
 
 /// Why `bits` are no descriptor of an instruction of that kind for one CTA, with .sp or without,
-/// with the name of the field; empty: `to` has them.
-std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, InstructionDescriptor& to);
+/// with .ws or without, with the name of the field; empty: `to` has them.
+std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, InstructionDescriptor& to,
+                   bool stationary = false);
 
 struct TileDescriptor {
   MatrixDescriptor tile;

@@ -13,6 +13,7 @@ namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int lanes_of_memory = 128, columns_of_memory = 512, rows_at_once = 64;
+constexpr std::uint32_t any_legal_code = 4;
 constexpr int chunk_bytes = 16, chunk_elements = 16;  // the latter of six and four bits in bytes
 
 // A product of 64 rows, as wgmma has them.
@@ -83,32 +84,38 @@ struct TensorProduct::Plan {
       word = word >> bit % 8 & ((1u << bits(type)) - 1);
       return type == Type::e2m1 ? word << 2 : word;
     }
-    // Cells of an image (lane_map.h): (k / E) * outer + x.
+    // Cells of an image (lane_map.h): (k / E) * padded + x. Those that are not read are zeros.
     void read(std::span<const std::byte> shared, const TileDescriptor& tile,
-              std::vector<std::uint32_t>& image, int first, int count) const {
+              std::vector<std::uint32_t>& image, int first, int count, int padded,
+              const ColumnMask& mask = {}) const {
       const int per_cell = 32 / container;
-      image.resize(static_cast<std::size_t>(count * k / per_cell));
+      image.assign(static_cast<std::size_t>(padded * k / per_cell), 0);
       for (int cell = 0; cell < k / per_cell; ++cell)
         for (int x = 0; x < count; ++x) {
-          std::uint32_t& word = image[static_cast<std::size_t>(cell * count + x)];
+          if (!mask.takes(x)) continue;
+          std::uint32_t& word = image[static_cast<std::size_t>(cell * padded + x)];
           if (!mn_major && !packed()) {
             std::memcpy(&word,
                         shared.data() + tile.address(false, container, first + x, cell * per_cell),
                         4);
             continue;
           }
-          word = 0;
           for (int i = 0; i < per_cell; ++i)
             word |= load(shared, tile, first + x, cell * per_cell + i) << i * container;
         }
     }
-    std::vector<TileBytes> bytes(const TileDescriptor& tile) const {
+    // Of rows or columns from `shift` on, which count from 0.
+    std::vector<TileBytes> bytes(const TileDescriptor& tile, const ColumnMask& mask) const {
       std::vector<TileBytes> out;
-      const int step = per_chunk();
-      for (int x = 0; x < outer; x += mn_major ? step : 1)
-        for (int at = 0; at < k; at += mn_major ? 1 : step)
-          out.push_back({tile.address(mn_major, container, x, at), x,
-                         mn_major ? std::min(step, outer - x) : 1});
+      const int step = per_chunk(), across = mn_major ? step : 1;
+      for (int x = mask.shift / across * across; x < outer + mask.shift; x += across) {
+        const int first = std::max(x - mask.shift, 0),
+                  last = std::min(x - mask.shift + across, outer);
+        bool taken = false;
+        for (int i = first; i < last; ++i) taken |= mask.takes(i);
+        for (int at = 0; taken && at < k; at += mn_major ? 1 : step)
+          out.push_back({tile.address(mn_major, container, x, at), first, last - first});
+      }
       return out;
     }
   };
@@ -120,8 +127,7 @@ struct TensorProduct::Plan {
         b{what.b, what.container_bits(what.b), what.n, what.k, what.transposes_b} {
     if (!is_scaled(what.kind)) arithmetic.emplace(form_of(what), rule, false, path);
     for (int m = 0; m < what.m; ++m)
-      lanes.push_back(
-          static_cast<std::uint8_t>(what.m == lanes_of_memory ? m : m / 16 * 32 + m % 16));
+      lanes.push_back(static_cast<std::uint8_t>(what.in_halves() ? m / 16 * 32 + m % 16 : m));
   }
 
   /// Codes of a row, and where they are: a code for each two (tf32), four or (four bits)
@@ -155,17 +161,18 @@ const TensorProduct& TensorProduct::of(const InstructionDescriptor& what, std::u
   constexpr std::size_t most = 256;
   auto& made = scratch.store().tensor_products;
   if (made.size() >= most) made.clear();
-  return made.try_emplace({what.kind, bits}, what).first->second;
+  return made.try_emplace({what.kind, what.stationary, bits}, what).first->second;
 }
 
 const InstructionDescriptor& TensorProduct::what() const { return plan_->what; }
 std::span<const std::uint8_t> TensorProduct::lanes() const { return plan_->lanes; }
 
 std::vector<TileBytes> TensorProduct::bytes_of_a(const TileDescriptor& tile) const {
-  return plan_->a.bytes(tile);
+  return plan_->a.bytes(tile, {});
 }
-std::vector<TileBytes> TensorProduct::bytes_of_b(const TileDescriptor& tile) const {
-  return plan_->b.bytes(tile);
+std::vector<TileBytes> TensorProduct::bytes_of_b(const TileDescriptor& tile,
+                                                 const ColumnMask& mask) const {
+  return plan_->b.bytes(tile, mask);
 }
 
 void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const {
@@ -176,25 +183,32 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
     return operands.cells +
            (plan_->lanes[static_cast<std::size_t>(m)] + operands.half) * columns_of_memory;
   };
-  plan_->b.read(operands.shared, operands.b, store.b, 0, what.n);
+  const int columns = what.n / what.parts();
+  const auto cell_of_d = [&](int m, int n) -> std::uint32_t& {
+    return row_of(m)[n / columns * what.m * columns_of_memory + operands.d_column + n % columns];
+  };
+  plan_->b.read(operands.shared, operands.b, store.b, operands.mask.shift, what.n, what.n,
+                operands.mask);
   // All of D is written behind all that is read.
-  std::vector<std::uint32_t> results(static_cast<std::size_t>(what.m * what.n));
+  std::vector<std::uint32_t> results(
+      static_cast<std::size_t>(std::max(what.m, rows_at_once) * what.n));
   for (int first = 0; first < what.m; first += rows_at_once) {
+    const int rows = std::min(rows_at_once, what.m - first);
     if (operands.a_in_tensor) {
       const int cells = what.stored() * plan_->a.container / 32;
-      store.a.resize(static_cast<std::size_t>(cells * rows_at_once));
+      store.a.assign(static_cast<std::size_t>(cells * rows_at_once), 0);
       for (int cell = 0; cell < cells; ++cell)
-        for (int m = 0; m < rows_at_once; ++m)
+        for (int m = 0; m < rows; ++m)
           store.a[static_cast<std::size_t>(cell * rows_at_once + m)] =
               row_of(first + m)[operands.a_column + cell];
     } else {
-      plan_->a.read(operands.shared, operands.a, store.a, first, rows_at_once);
+      plan_->a.read(operands.shared, operands.a, store.a, first, rows, rows_at_once);
     }
     store.c.assign(static_cast<std::size_t>(rows_at_once * what.n), 0);
     store.d.resize(store.c.size());
     for (int n = 0; operands.accumulates && n < what.n; ++n)
-      for (int m = 0; m < rows_at_once; ++m) {
-        const std::uint32_t cell = row_of(first + m)[operands.d_column + n];
+      for (int m = 0; m < rows; ++m) {
+        const std::uint32_t cell = cell_of_d(first + m, n);
         store.c[static_cast<std::size_t>(n * rows_at_once + m)] =
             half                  ? divided(cell & 0xFFFF, 10, 5, operands.scale_d)
             : what.d == Type::f32 ? divided(cell, 23, 8, operands.scale_d)
@@ -213,8 +227,8 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
         for (int m = 0; m < rows_at_once; ++m)
           for (int j = 0; j < plan_->codes(); ++j) {
             const isa::MetadataBits at = isa::metadata(form_of(what), m, j, 0);
-            metadata[static_cast<std::size_t>(at.lane)] |= plan_->code(operands, first + m, j)
-                                                           << at.lowest;
+            metadata[static_cast<std::size_t>(at.lane)] |=
+                (m < rows ? plan_->code(operands, first + m, j) : any_legal_code) << at.lowest;
           }
         images.metadata = metadata.data();
       }
@@ -236,7 +250,7 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
     if (operands.disabled && operands.disabled[lane / 32] >> lane % 32 & 1) continue;
     const std::uint32_t* const from =
         results.data() + m / rows_at_once * rows_at_once * what.n + m % rows_at_once;
-    for (int n = 0; n < what.n; ++n) row_of(m)[operands.d_column + n] = from[n * rows_at_once];
+    for (int n = 0; n < what.n; ++n) cell_of_d(m, n) = from[n * rows_at_once];
   }
 }
 

@@ -3,7 +3,9 @@
 // knows (rule.h): where its operands are in shared and tensor memory, and what it leaves there.
 //
 // Tensor memory is 128 lanes of 512 cells of 32 bits. Row m of D and of an A there is in lane m if
-// M is 128, in lane 32 * (m / 16) + m % 16 if it is 64, or 16 lanes below.
+// M is 128, in lane 32 * (m / 16) + m % 16 if it is 64, or 16 lanes below. Of a weight-stationary
+// product (.ws) with M 64 or 32 row m is in lane m, D's columns are in 2 or 4 parts, each M lanes
+// below the one before, and A and the metadata are there once for each part.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/emulator/matrix/column_mask.h"
 #include "runtime/emulator/matrix/matrix.h"
 #include "runtime/emulator/matrix/tensor_descriptor.h"
 
@@ -31,6 +34,7 @@ struct TensorOperands {
   const std::uint32_t* disabled = nullptr;  // lanes that are not written: four words
   int metadata_column = 0;
   int scale_a_column = 0, scale_b_column = 0, blocks = 1;  // block scales along k
+  ColumnMask mask;                                         // of .ws
 };
 
 /// 16 bytes of shared memory with elements of `count` rows or columns from `first` on.
@@ -46,11 +50,11 @@ class TensorProduct {
   static const TensorProduct& of(const InstructionDescriptor& what, std::uint32_t bits,
                                  Scratch& scratch);
   const InstructionDescriptor& what() const;
-  /// The lane of each row, in the lower half.
+  /// The lane of each row, in the lower half, of D's first part.
   std::span<const std::uint8_t> lanes() const;
   /// The bytes of a factor.
   std::vector<TileBytes> bytes_of_a(const TileDescriptor& tile) const;
-  std::vector<TileBytes> bytes_of_b(const TileDescriptor& tile) const;
+  std::vector<TileBytes> bytes_of_b(const TileDescriptor& tile, const ColumnMask& mask = {}) const;
   void run(const TensorOperands& operands, Scratch& scratch) const;
   std::uint64_t multiply_adds() const;
 
