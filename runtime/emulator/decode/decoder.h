@@ -137,6 +137,10 @@ class Decoder {
     return {elements_.data() + (operand.first - module_.operands.size()), operand.count};
   }
   Hardware hardware() const { return hardware_; }
+  /// "sm_103a"; empty where the module names none.
+  std::string_view target() const {
+    return module_.targets.empty() ? std::string_view() : module_.targets.front();
+  }
   bool in_kernel() const { return function_->entry; }
 
   /// Appends an op, guarded as the instruction is. The reference is good until the next emit.

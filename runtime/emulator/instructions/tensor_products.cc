@@ -15,6 +15,7 @@
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
+#include "runtime/emulator/instructions/tensor_agreement.h"
 #include "runtime/emulator/instructions/tensor_operands.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -79,20 +80,27 @@ class Multiplication {
     const std::string why =
         decode(kind, (op_.flags & is_sparse) != 0, bits, what_, (op_.flags & is_stationary) != 0);
     if (!why.empty()) return fail("instruction-descriptor"_rule, "instruction descriptor " + why);
-    const int blocks = static_cast<int>(word(block_count));
+    const bool of_96 = what_.k == 96;
+    // K = 96 has half as many again, at any id (three) or an even one (six).
+    const int named = static_cast<int>(word(block_count)), step = of_96 ? named / 2 : named;
     for (const auto& [name, id] : {std::pair('A', what_.scale_a_id), {'B', what_.scale_b_id}})
-      if (is_scaled(kind) && id % blocks)
+      if (is_scaled(kind) && id % step)
         return fail("instruction-descriptor"_rule,
                     fmt::format("instruction descriptor 0x{:08x}: the id of {}'s scales is {}: "
-                                "expected a multiple of {}, of which each row has so many",
-                                bits, name, id, blocks));
-    if (kind == TensorKind::mxf4nvf4 && blocks == 2 && what_.scale_type != Type::ue8m0)
+                                "expected a multiple of {} with {} scales a row",
+                                bits, name, id, step, of_96 ? 3 * step : named));
+    if (of_96 && !has_96(kind, warp_.block->context().module.targets.front()))
+      return fail("instruction-descriptor"_rule,
+                  fmt::format("instruction descriptor 0x{:08x}: the K = 96 bit (bit 31) is 1: only "
+                              "sm_103a has K = 96",
+                              bits));
+    if (kind == TensorKind::mxf4nvf4 && named == 2 && what_.scale_type != Type::ue8m0)
       return fail("instruction-descriptor"_rule,
                   fmt::format("instruction descriptor 0x{:08x}: the type of scales (bit 23) is 0: "
                               "expected 1 (ue8m0) with two scales a row",
                               bits));
     product_ = &TensorProduct::of(what_, bits, warp_.block->cluster().scratch);
-    operands_.blocks = blocks;
+    operands_.blocks = of_96 ? 3 * step : named;
     return true;
   }
 
@@ -136,20 +144,14 @@ class Multiplication {
   }
   int d_columns() const { return what_.n / what_.parts(); }
 
+  bool copies_agree(std::string_view name, const TensorArea& first, int below,
+                    std::uint32_t mask = ~0u) {
+    const std::string why = differing_copy(memory(), first, below, mask);
+    return why.empty() || fail("tensor-memory"_rule, fmt::format("{}: {}", name, why));
+  }
   // Of .ws each part of D's columns has A and the metadata in its own lanes.
-  bool copies_agree(std::string_view name, int column, int columns) {
-    for (int lane = what_.m; what_.stationary && lane < TensorMemory::lanes; ++lane)
-      for (int i = column; i < column + columns; ++i) {
-        const std::uint32_t here = memory().cell(lane % what_.m, i), there = memory().cell(lane, i);
-        if (here != there)
-          return fail(
-              "tensor-memory"_rule,
-              fmt::format("{}: {} has 0x{:08x}, {} has 0x{:08x}: expected a copy in each {} "
-                          "lanes with M {} and .ws",
-                          name, cell_text(lane % what_.m, i), here, cell_text(lane, i), there,
-                          what_.m, what_.m));
-      }
-    return true;
+  bool parts_agree(std::string_view name, int column, int columns) {
+    return !what_.stationary || copies_agree(name, {0, what_.m, column, columns}, what_.m);
   }
 
   bool place_a() {
@@ -167,14 +169,14 @@ class Multiplication {
                       address, address >> 16, operands_.half));
     operands_.a_column = static_cast<int>(address & 0xFFFF);
     return allocated("A", address, areas(operands_.a_column, a_columns())[0]) &&
-           copies_agree("A", operands_.a_column, a_columns());
+           parts_agree("A", operands_.a_column, a_columns());
   }
   int a_columns() const { return what_.stored() * what_.container_bits(what_.a) / 32; }
 
   bool place_tile(char name, std::uint32_t slot, bool mn_major, Type type, TileDescriptor& to,
                   std::vector<TileChunk>& chunks) {
     const std::uint64_t bits = lanes<std::uint64_t>(warp_, word(slot))[lane_];
-    const std::string why = decode(bits, mn_major, what_.container_bits(type), to);
+    const std::string why = decode(bits, mn_major, what_.container_bits(type), to, what_.k == 96);
     if (!why.empty())
       return fail("matrix-descriptor"_rule, fmt::format("the descriptor of {}: {}", name, why));
     for (const TileBytes& each :
@@ -206,7 +208,7 @@ class Multiplication {
                   fmt::format("the metadata at address 0x{:x} begin in lane {}: expected 0",
                               address, address >> 16));
     if (!allocated("the metadata", address, area) ||
-        !copies_agree("the metadata", area.column, area.columns))
+        !parts_agree("the metadata", area.column, area.columns))
       return false;
     if (const auto found = product_->illegal_code(operands_))
       return fail(
@@ -223,29 +225,26 @@ class Multiplication {
   bool place_scale(char name, std::uint32_t slot, int count, int id, int& column) {
     const std::uint32_t address = value(slot) + word(slot + 1);
     column = static_cast<int>(address & 0xFFFF);
-    const TensorArea area{0, TensorMemory::lanes, column, (count + 31) / 32};
+    const std::string what = fmt::format("the scales of {}", name);
     if (address >> 16)
       return fail("tensor-memory"_rule,
-                  fmt::format("the scales of {} at address 0x{:x} begin in lane {}: expected 0",
-                              name, address, address >> 16));
-    if (!allocated(fmt::format("the scales of {}", name), address, area)) return false;
-    const std::uint32_t mask = operands_.blocks == 4   ? ~0u
-                               : operands_.blocks == 2 ? 0xFFFFu << 8 * id
-                                                       : 0xFFu << 8 * id;
-    for (int i = 0; i < count; ++i)
-      for (int copy = 32; copy < TensorMemory::lanes; copy += 32) {
-        const std::uint32_t here = memory().cell(i % 32, column + i / 32),
-                            there = memory().cell(i % 32 + copy, column + i / 32);
-        if ((here ^ there) & mask)
-          return fail("tensor-memory"_rule,
-                      fmt::format("the scales of {}: {} has 0x{:08x}, {} has 0x{:08x}: expected a "
-                                  "copy in each quarter of the lanes",
-                                  name, cell_text(i % 32, column + i / 32), here,
-                                  cell_text(i % 32 + copy, column + i / 32), there));
+                  fmt::format("{} at address 0x{:x} begin in lane {}: expected 0", what, address,
+                              address >> 16));
+    const int last = id + operands_.blocks - 1;  // bytes: four in a cell
+    for (int group = 0; group <= last / 4; ++group) {
+      const TensorArea area{0, TensorMemory::lanes, column + group * columns_of_scales(count),
+                            (count + 31) / 32};
+      if (!allocated(what, address, area)) return false;
+      std::uint32_t mask = 0;
+      for (int byte = 4 * group; byte < 4 * group + 4; ++byte)
+        if (byte >= id && byte <= last) mask |= 0xFFu << byte % 4 * 8;
+      scales_.push_back(area);
+      for (int i = 0; i < count; i += 32) {
+        const TensorArea rows{0, std::min(32, count - i), area.column + i / 32, 1};
+        if (!copies_agree(what, rows, 32, mask)) return false;
+        others_.push_back(rows);
       }
-    scales_.push_back(area);
-    for (int i = 0; i < count; i += 32)
-      others_.push_back({0, std::min(32, count - i), column + i / 32, 1});
+    }
     return true;
   }
   bool place_scales() {
@@ -442,9 +441,7 @@ void decode_mma(Decoder& d) {
     if (next < count) {
       to.flags |= has_mask;
       words[mask_slot] = d.source(next++, Type::b64);
-      d.rest_on(Trust::Assumed,
-                "the zero-column mask: the manual's examples, not its table, tell which span is "
-                "which");
+      d.rest_on(Trust::Assumed, "the zero-column mask is taken as the manual's examples have it");
     }
     d.rest_on(Trust::Assumed, ".ws is assumed to sum as tcgen05.mma does");
   } else if (next < count) {
@@ -456,6 +453,8 @@ void decode_mma(Decoder& d) {
   if (d.failed() || next != count) return void(d.expect_operands(next, next));
   if (to.flags & is_sparse)
     d.rest_on(Trust::Assumed, "sparse sums are assumed to be those of dense products");
+  if (has_96(*kind, d.target()))
+    d.rest_on(Trust::Assumed, "K = 96, and sm_103, are assumed to sum as K = 64 of a B200");
   d.rest_on(tensor_trust(*kind), tensor_source(*kind));
   const std::uint32_t list = d.append(words);
   Op& op = d.emit(multiply);

@@ -123,7 +123,8 @@ std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, Instruction
     if (kind != TensorKind::mxf4nvf4 && to.scale_type != Type::ue8m0)
       return f.wrong("type of scales", 23, 1, "1 (ue8m0)");
     if (f.get(24, 3)) return f.wrong("reserved field", 24, 3, "0");
-    if (f.get(31, 1)) return f.wrong("K = 96 bit", 31, 1, "0: K = 96 is not emulated");
+    if (f.get(31, 1) && (!fours || sparse))
+      return f.wrong("K = 96 bit", 31, 1, sparse ? "0 with .sp" : "0");
   } else {
     to.d = find(result_types, kind, f.get(4, 2));
     if (to.d == Type::none) return f.wrong("type of D", 4, 2, "a type of the kind");
@@ -145,11 +146,21 @@ std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, Instruction
     return f.wrong("transpose field", 15, 2, "0: both K-major");
   to.m = static_cast<int>(f.get(24, 5)) * 16;
   to.n = static_cast<int>(f.get(17, 6)) * 8;
-  to.k = bytes_along_k * (sparse ? 16 : 8) / to.container_bits(to.a);
+  to.k = fours && f.get(31, 1) ? 96 : bytes_along_k * (sparse ? 16 : 8) / to.container_bits(to.a);
   return decode_shape(f, to);
 }
 
 std::uint64_t TileDescriptor::address(bool mn_major, int element_bits, int x, int k) const {
+  if (absolute) {
+    constexpr std::uint64_t line_bytes = 128, lines_of_group = 8;
+    const auto across = tile.start % line_bytes + static_cast<std::uint64_t>(k * element_bits / 8),
+               row = static_cast<std::uint64_t>(x);
+    const std::uint64_t first =
+        across < line_bytes ? tile.start - tile.start % line_bytes : std::uint64_t{tile.leading};
+    const std::uint64_t linear = first + row / lines_of_group * tile.stride +
+                                 row % lines_of_group * line_bytes + across % line_bytes;
+    return linear ^ (linear >> 7 & 7) << 4;
+  }
   if (!wide_atoms) return tile.address(mn_major, element_bits, x, k);
   constexpr std::uint64_t row_bytes = 128, rows = 4;
   const auto across = static_cast<std::uint64_t>(x * element_bits / 8),
@@ -168,13 +179,42 @@ std::string TileDescriptor::text() const {
       tile.width ? fmt::format("swizzle of {} bytes", tile.width) : std::string("no swizzle"));
 }
 
-std::string decode(std::uint64_t bits, bool mn_major, int element_bits, TileDescriptor& to) {
+namespace {
+
+// Rows of 48 bytes.
+std::string refusal_of_96(std::uint64_t bits, const TileDescriptor& to) {
+  constexpr std::uint32_t row_bytes = 48, line_bytes = 128;
+  const MatrixDescriptor& tile = to.tile;
+  if (to.absolute && (tile.width != line_bytes || to.wide_atoms || tile.base))
+    return fmt::format(
+        "0x{:016x}: bit 52 is 1: absolute leading offsets need the 128-byte swizzle (mode 2) and "
+        "a base offset of 0",
+        bits);
+  if (to.absolute && tile.leading % line_bytes)
+    return fmt::format(
+        "0x{:016x}: the absolute leading offset is 0x{:x}: expected a multiple of 128, where rows "
+        "go on",
+        bits, tile.leading);
+  const auto width = static_cast<std::uint32_t>(tile.width);
+  if (!to.absolute && width && tile.start % width + row_bytes > width)
+    return fmt::format(
+        "0x{:016x}: 48 bytes from start address 0x{:x} on cross the {} bytes of a swizzled row: "
+        "expected bit 52 (absolute leading offset)",
+        bits, tile.start, width);
+  return {};
+}
+
+}  // namespace
+
+std::string decode(std::uint64_t bits, bool mn_major, int element_bits, TileDescriptor& to,
+                   bool of_96) {
   const auto field = [&](int low, int width) {
     return static_cast<std::uint32_t>(bits >> low & ((std::uint64_t{1} << width) - 1));
   };
   if (field(46, 3) != 1)
     return fmt::format("0x{:016x}: bits 46 to 48 are {}: expected 1", bits, field(46, 3));
-  if (field(52, 1))
+  to.absolute = field(52, 1);
+  if (to.absolute && !of_96)
     return fmt::format("0x{:016x}: bit 52 is 1: only K = 96 has absolute leading offsets", bits);
   if (field(14, 2) || field(30, 2) || field(53, 8))
     return fmt::format("0x{:016x}: a reserved bit (14, 15, 30, 31, 53 to 60) is set", bits);
@@ -199,7 +239,7 @@ std::string decode(std::uint64_t bits, bool mn_major, int element_bits, TileDesc
              .stride = field(32, 14) << 4,
              .base = static_cast<int>(field(49, 3)),
              .width = widths[mode]};
-  return {};
+  return of_96 ? refusal_of_96(bits, to) : std::string();
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

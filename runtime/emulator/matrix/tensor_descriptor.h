@@ -13,6 +13,8 @@
 // The descriptor of a tile is that of wgmma (wgmma.h), with 001 in bits 46 to 48 and another mode:
 //   63 61 | 60..53 | 52  | 51..49 | 48 46 | 45..32        | 29..16         | 13..0
 //   mode  | 0      | 0   | base   | 001   | stride offset | leading offset | start
+// With K = 96, whose rows of 48 bytes may cross a line of 128, bit 52 makes the leading offset the
+// address of the tile in which the rest of such a row is.
 // Mode 0 has no swizzle, 2, 4 and 6 have 128, 64 and 32 bytes; 1 is 128 bytes in atoms of 32, for
 // MN-major tiles of 32-bit elements.
 #pragma once
@@ -34,6 +36,10 @@ constexpr std::string_view name(TensorKind kind) {
   return names[static_cast<int>(kind)];
 }
 constexpr bool is_scaled(TensorKind kind) { return kind >= TensorKind::mxf8f6f4; }
+/// Whether the kind has K = 96 on "sm_103a" or its like.
+constexpr bool has_96(TensorKind kind, std::string_view target) {
+  return kind >= TensorKind::mxf4 && target.starts_with("sm_103");
+}
 
 struct InstructionDescriptor {
   TensorKind kind = TensorKind::f16;
@@ -67,6 +73,7 @@ std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, Instruction
 struct TileDescriptor {
   MatrixDescriptor tile;
   bool wide_atoms = false;  // of 32 bytes
+  bool absolute = false;    // tile.leading is an address
 
   /// The byte address of element (x, k), as MatrixDescriptor has it.
   std::uint64_t address(bool mn_major, int element_bits, int x, int k) const;
@@ -74,7 +81,9 @@ struct TileDescriptor {
   std::string text() const;
 };
 
-/// Why `bits` do not describe a tile of elements of so many bits; empty: `to` has them.
-std::string decode(std::uint64_t bits, bool mn_major, int element_bits, TileDescriptor& to);
+/// Why `bits` do not describe a tile of elements of so many bits, with K = 96 or not; empty: `to`
+/// has them.
+std::string decode(std::uint64_t bits, bool mn_major, int element_bits, TileDescriptor& to,
+                   bool of_96 = false);
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -37,6 +37,9 @@ struct TensorOperands {
   ColumnMask mask;                                         // of .ws
 };
 
+/// Columns from the first four scales of each row or column, of `count`, to the next four.
+constexpr int columns_of_scales(int count) { return (count + 127) / 128 * 4; }
+
 /// 16 bytes of shared memory with elements of `count` rows or columns from `first` on.
 struct TileBytes {
   std::uint64_t address = 0;

@@ -3,7 +3,8 @@
 //
 // The scales of row m of A are in the cells of lanes m % 32, column m / 32 behind the address of
 // its scales, in the byte that the id names and those that follow, one for each block of k; those
-// of column n of B in the same way. What the other quarters of lanes hold, which must be the same,
+// of column n of B in the same way. Those behind byte 3, of which K = 96 has some, are in bytes from
+// 0 on of the next group of columns: 4 of them for each 128 rows or columns. What the other quarters of lanes hold, which must be the same,
 // does not count here.
 #pragma once
 
