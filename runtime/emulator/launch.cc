@@ -75,7 +75,10 @@ class Work {
         clusters_(blocks_ / context.cluster.count()) {
     const std::uint64_t of_cluster = context.cluster.count() * Block::host_bytes(context);
     const std::uint64_t room = std::max<std::uint64_t>(most_host_bytes / (of_cluster + 1), 1);
-    const int wanted = !std::ranges::all_of(context.observers, &LaunchObserver::concurrent) ? 1
+    // Which cluster takes which would depend on the host's threads.
+    const int wanted = !std::ranges::all_of(context.observers, &LaunchObserver::concurrent) ||
+                               context.program.takes_clusters
+                           ? 1
                        : options.threads > 0
                            ? options.threads
                            : static_cast<int>(std::thread::hardware_concurrency());

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // clusterlaunchcontrol (PTX ISA 9.0, 9.7.13.17): a running cluster takes the place of one that has
-// not started. It gets the next one of the grid, for as long as there is one.
+// not started. It gets the next one of the grid, for as long as there is one; under a schedule, one
+// of the next.
 //
 // The response, 16 bytes that programs must not look into: the place of the cluster's first block,
-// x, y and z, then 1; or four zeros.
+// x, y and z, then 1. Of a request that is refused the place, which nobody may use, is far outside
+// of each grid, and the last word 0.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -50,9 +52,16 @@ void try_cancel(Warp& warp, const Op& op) {
     const int lane = std::countr_zero(m);
     const std::uint64_t target = of_cluster(to.window, targets[lane]),
                         mbarrier = of_cluster(barrier.window, barriers[lane]);
+    if (warp.was_refused)
+      return warp.fail("trap"_rule,
+                       "a request after this warp has read that an earlier one was refused: the "
+                       "manual leaves undefined what it does; expected none after the first "
+                       "query_cancel.is_canceled that is false",
+                       lane);
     const auto first = warp.block->context().cancel();
-    const std::uint32_t response[4] = {first ? first->x : 0, first ? first->y : 0,
-                                       first ? first->z : 0, first.has_value()};
+    constexpr std::uint32_t nowhere = ~0u;
+    const std::uint32_t response[4] = {first ? first->x : nowhere, first ? first->y : nowhere,
+                                       first ? first->z : nowhere, first.has_value()};
     if (!op.flags) {
       if (!respond(warp, lane, target, mbarrier, response)) return;
       continue;
@@ -70,6 +79,7 @@ void decode_try(Decoder& d) {
   const Window window = d.spelling.has("shared::cta") ? Window::shared : Window::generic;
   const bool to_all = d.spelling.has("multicast::cluster::all");
   if (!d.expect_operands(2, 2)) return;
+  d.program().takes_clusters = true;
   const std::uint32_t list = append_address(d, d.operand(0), window);
   append_address(d, d.operand(1), window);
   Op& op = d.emit(try_cancel);
@@ -84,8 +94,10 @@ std::uint32_t word_of(const Warp& warp, const Op& op, int lane) {
 }
 
 void is_canceled(Warp& warp, const Op& op) {
-  set_predicate(warp, op.d,
-                lanes_where(warp.mask, [&](int i) { return word_of(warp, op, i) != 0; }));
+  const std::uint32_t given =
+      lanes_where(warp.mask, [&](int i) { return word_of(warp, op, i) != 0; });
+  warp.was_refused |= given != warp.mask;
+  set_predicate(warp, op.d, given);
 }
 
 void first_place(Warp& warp, const Op& op) {

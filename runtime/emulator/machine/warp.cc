@@ -54,6 +54,7 @@ std::uint64_t run_ops(Warp& warp, std::uint32_t limit, Polls* polls = nullptr) {
 void Warp::start(std::uint32_t lanes) {
   started = live = lanes;
   steps = lane_steps = multiply_adds = 0;
+  was_refused = false;
   partial_syncs = 0;
   groups.assign(1, Group{.pc = program->entry, .mask = lanes});
   current = 0;

@@ -80,6 +80,7 @@ struct Warp {
   const Allocation* recent[8] = {};
   std::uint64_t steps = 0, lane_steps = 0, multiply_adds = 0;
   std::uint64_t copied = 0;  // bytes, by bulk copies
+  bool was_refused = false;  // a lane has read that no cluster is left to take
 
   std::uint32_t stack_top = 0;  // up to where any lane's stack was ever taken
   std::vector<Group> groups;    // those that do not run now, and the running one at `current`

@@ -27,6 +27,8 @@ Grid::Grid(LaunchContext& context, Schedule& schedule, std::uint64_t most)
       clusters_(context.launch.grid.count() / context.cluster.count()),
       room_(schedule.residents(std::min(most, clusters_))) {
   schedule_.begin(context);
+  // Others may have multiprocessors: clusters that would all fit are left to be taken.
+  if (context.program.takes_clusters) room_ = 1 + schedule_.starts(room_);
   context_.cancel = [this]() -> std::optional<Dim3> {
     const auto index = take(window);
     if (!index) return std::nullopt;
