@@ -40,7 +40,6 @@ bool is_legal(const Statement& statement, const std::string& target) {
 constexpr std::string_view refused_words[] = {"mbarrier::report::validity",
                                               "override::",
                                               "im2col_no_offs::w",
-                                              "im2col::w",
                                               "fabric",
                                               "multimem.",
                                               "spcompress",
@@ -54,9 +53,9 @@ constexpr std::string_view refused_words[] = {"mbarrier::report::validity",
                                               "%perctamemory"};
 
 // The same of tcgen05: CTA pairs, and what sm_107 adds.
-constexpr std::string_view refused_tensor_words[] = {"cta_group::2", "exclusive",     "kind::ti16",
-                                                     "decompress::", "ashift",        "mma.ws",
-                                                     "shift",        "sync_restrict", "spcompress"};
+constexpr std::string_view refused_tensor_words[] = {"cta_group::2",  "exclusive", "kind::ti16",
+                                                     "decompress::",  "ashift",    "shift",
+                                                     "sync_restrict", "spcompress"};
 
 // A prefetch does nothing, whatever it names.
 bool is_emulated(std::string_view text) {

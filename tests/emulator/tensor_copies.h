@@ -29,6 +29,12 @@ struct TensorCopy {
   std::uint32_t shift = 0;  // bytes from the start of shared memory, which is 1024-aligned
   std::uint32_t memory_bytes = 0, shared_bytes = 0;
   std::uint32_t mask = 0xFFFFFFFF;  // which bits of the pattern are used
+  std::string wide = {};  // "::w", "::w::128": of im2col loads, whose offsets are wHalo and wOffset
+
+  std::uint64_t rows() const {
+    if (wide == "::w::128") return 128 + 4 * offsets[0];
+    return wide == "::w" ? map.im2col->pixels + offsets[0] : map.rows();
+  }
 };
 
 constexpr std::uint32_t pattern(std::uint32_t i, std::uint32_t mask) {
@@ -67,7 +73,7 @@ inline std::string copy_instruction(const TensorCopy& copy, const std::string& s
         "cp.async.bulk.tensor.{}d.shared::cluster.global.{}.mbarrier::complete_tx::bytes [{}], "
         "[m, {{{}}}], [bar]{};",
         rank,
-        pixels          ? "im2col"
+        pixels          ? "im2col" + copy.wide
         : of_rows(copy) ? "tile::gather4"
                         : "tile",
         shared, coordinates, offsets);
@@ -91,7 +97,7 @@ inline std::string copy_kernel(const TensorCopy& copy) {
   }
   for (std::size_t i = 0; i < copy.offsets.size(); ++i)
     loads += fmt::format("mov.u16 h{}, {};\n", i, copy.offsets[i]);
-  const bool load = fills_shared(copy);
+  const bool load = fills_shared(copy), newer = of_rows(copy) || !copy.wide.empty();
   return fmt::format(R"(.version {4}
 .target {5}
 .address_size 64
@@ -164,7 +170,7 @@ ret;
                                 "@p bra SPIN;\nst.shared.u32 [r5], 0xDEADDEAD;"
                           : copy_instruction(copy, "r9") +
                                 "\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;",
-                     of_rows(copy) ? "8.6" : "8.0", of_rows(copy) ? "sm_100a" : "sm_90");
+                     newer ? "8.6" : "8.0", newer ? "sm_100a" : "sm_90");
 }
 
 /// The device's result; `encode` makes the 128 bytes of the map at its final address.
@@ -187,7 +193,9 @@ Result<std::vector<std::uint32_t>> run_copy(Device& device, const TensorCopy& co
   Arguments arguments;
   arguments.add(*bytes);
   for (const std::int32_t at : copy.at) arguments.add(at);
-  arguments.add(static_cast<std::uint32_t>(copy.map.box_bytes() * (of_rows(copy) ? 4 : 1)))
+  arguments
+      .add(static_cast<std::uint32_t>(copy.map.box_bytes() / copy.map.rows() * copy.rows() *
+                                      (of_rows(copy) ? 4 : 1)))
       .add(copy.mask)
       .add(copy.shared_bytes / 4)
       .add(copy.shift)

@@ -30,8 +30,9 @@ namespace {
 constexpr std::size_t map_alignment = 64;
 constexpr std::uint64_t shared_alignment = 128;
 // In op.flags. `gathers`: four rows, of which each has its coordinate; `of_pixels`: im2col;
-// `pairs`: .cta_group::2.
-constexpr std::uint8_t is_load = 1, is_multicast = 2, gathers = 4, of_pixels = 8, pairs = 16;
+// `pairs`: .cta_group::2; `wide`, `wide_128`: im2col::w and im2col::w::128.
+constexpr std::uint8_t is_load = 1, is_multicast = 2, gathers = 4, of_pixels = 8, pairs = 16,
+                       wide = 32, wide_128 = 64;
 
 constexpr std::string_view reduction_names[] = {"",    "add", "min", "max", "inc",
                                                 "dec", "and", "or",  "xor"};
@@ -196,9 +197,37 @@ bool store_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox&
   return note_group_map(warp, lane, map);
 }
 
+// What im2col::w asks of the map and the halo (PTX ISA 9.0, 5.5.5). The driver writes a map for it
+// as one for im2col whose other corners are 0, with a swizzle of 64 or 128 bytes.
+bool is_wide(Warp& warp, int lane, const TensorMap& map, const BoxCorner& place) {
+  const auto fail = [&](std::string why) {
+    warp.fail("tensor-map"_rule, std::move(why), lane);
+    return false;
+  };
+  const std::uint32_t halos = place.wide == BoxCorner::Wide::w_128 ? 32 : 512, most_offset = 32;
+  if (place.offsets[0] >= halos || place.offsets[1] >= most_offset)
+    return fail(fmt::format("wHalo is {}, wOffset {}: expected less than {} and {}",
+                            place.offsets[0], place.offsets[1], halos, most_offset));
+  if (span_bytes(map.swizzle) < 64)
+    return fail(fmt::format("im2col::w with a swizzle of {} bytes: expected 64 or 128",
+                            span_bytes(map.swizzle)));
+  for (std::size_t i = 1; i < map.im2col->lower.size(); ++i)
+    if (map.im2col->lower[i] || map.im2col->upper[i])
+      return fail(
+          "im2col::w with a tensor map that has corners of the height or depth: expected those of "
+          "the width alone, as cuTensorMapEncodeIm2colWide writes them");
+  const std::int64_t last = static_cast<std::int64_t>(map.extents[1]) - 1 + map.im2col->upper[0];
+  if (place.at[1] > last)
+    return fail(fmt::format(
+        "coordinate 1 of the first pixel is {}: the tensor map's corners allow at most {}",
+        place.at[1], last));
+  return true;
+}
+
 // The first pixel lies between the corners: an H100 stops with an illegal instruction otherwise.
 bool begins_inside(Warp& warp, int lane, const TensorMap& map, const BoxCorner& place) {
   if (!map.im2col) return true;
+  if (place.wide != BoxCorner::Wide::no) return is_wide(warp, lane, map, place);
   for (std::size_t i = 1; i + 1 < map.rank(); ++i) {
     const std::int64_t low = map.im2col->lower[i - 1],
                        high =
@@ -277,6 +306,8 @@ void copy_box(Warp& warp, const Op& op) {
     auto map = read_map(warp, lane, where, rank, op.flags);
     if (!map) return;
     BoxCorner place;
+    if (op.flags & wide) place.wide = BoxCorner::Wide::w;
+    if (op.flags & wide_128) place.wide = BoxCorner::Wide::w_128;
     auto& at = place.at;
     for (std::size_t i = 0; i < op.count; ++i) at[i] = lanes<std::int32_t>(warp, slots[i])[lane];
     for (std::size_t i = 0; i < op.c; ++i)
@@ -320,12 +351,6 @@ std::optional<Mode> read_mode(Decoder& d) {
   mode.coordinates = mode.rank;
   const std::string_view name = d.spelling.any(
       "tile tile::gather4 tile::scatter4 im2col im2col_no_offs im2col::w im2col::w::128");
-  if (name == "im2col::w" || name == "im2col::w::128") {
-    d.unsupported(fmt::format(
-        "tensor maps of mode .{} (sm_100 and later) are not emulated, only those of .im2col",
-        name));
-    return std::nullopt;
-  }
   if (name.starts_with("tile::")) {
     if (mode.rank != 2) d.unsupported("gather4 and scatter4 require 2 dimensions");
     mode.flags = gathers;
@@ -333,7 +358,12 @@ std::optional<Mode> read_mode(Decoder& d) {
   }
   if (name.starts_with("im2col")) {
     if (mode.rank < 3) d.unsupported("im2col requires 3 to 5 dimensions");
-    mode.flags = of_pixels;
+    mode.flags = of_pixels | (name == "im2col::w" ? wide : name == "im2col::w::128" ? wide_128 : 0);
+    if (mode.flags & (wide | wide_128)) {
+      if (d.hardware() < Hardware::sm_100) d.unsupported("im2col::w requires sm_100");
+      d.rest_on(Trust::Assumed,
+                "places of im2col::w are read from the manual and another emulator");
+    }
   }
   if (d.failed()) return std::nullopt;
   return mode;
@@ -368,16 +398,17 @@ std::vector<std::uint32_t> read_tensor(Decoder& d, const ptx::Operand& operand, 
   return slots;
 }
 
-// {w, h}: the slots of im2col's offsets.
+// {w, h}: the slots of im2col's offsets; {halo, w} of im2col::w.
 std::vector<std::uint32_t> read_offsets(Decoder& d, const ptx::Operand& operand, const Mode& mode) {
   std::vector<std::uint32_t> slots;
   const auto offsets = d.children(operand);
-  if (operand.kind != ptx::OperandKind::Vector || offsets.size() != mode.rank - 2) {
+  const std::size_t count = mode.flags & (wide | wide_128) ? 2 : mode.rank - 2;
+  if (operand.kind != ptx::OperandKind::Vector || offsets.size() != count) {
     d.error(
         "operand-count"_rule,
         fmt::format(
             "wrong number of im2col offsets: {} expects {} in {{...}} after the mbarrier, found {}",
-            d.spelling.text(), mode.rank - 2, offsets.size()));
+            d.spelling.text(), count, offsets.size()));
     return slots;
   }
   for (const ptx::Operand& offset : offsets) slots.push_back(d.source(offset, Type::u16));

@@ -62,7 +62,7 @@ class TensorBox {
     row_bytes_ = map_.row() * element_bits_ / 8;
     span_ = span_bytes(map_.swizzle);
     pitch_ = std::max<std::uint64_t>(span_, row_bytes_ / packed_ * chunk);
-    rows_ = gathers ? gathered_rows : map_.rows();
+    rows_ = gathers ? gathered_rows : place_.rows(map_);
     noted_ = warp.block->context().checked;
     followed_ = warp.block->cluster().values_are_followed();
   }
