@@ -103,6 +103,25 @@ st.global.v4.u32 [rd1+16], {r5, r6, r4, r4};
   EXPECT_LT(alone.out[0], 1024u);
 }
 
+// Without bit 24 an address leads to the even block of its pair: so kernels name an mbarrier there.
+TEST(EmulatorCluster, BitOfAnAddressSaysWhichOfAPairOfBlocks) {
+  const auto run = run_body(own_part + R"(
+mov.u32 r3, tile;
+st.shared.u32 [r3], r1;
+)" + meet + R"(
+and.b32 r4, r3, 0xFEFFFFFF;
+ld.shared::cluster.u32 r5, [r4];
+getctarank.shared::cluster.u32 r6, r4;
+st.global.v2.u32 [rd1], {r5, r6};
+)" + meet,
+                            {.grid = {4}, .block = {1}, .cluster = {4, 1, 1}}, 4 * 32, {}, shared);
+  expect_clean(run);
+  for (std::uint32_t block = 0; block < 4; ++block) {
+    EXPECT_EQ(run.out[32 * block], block & ~1u);
+    EXPECT_EQ(run.out[32 * block + 1], block & ~1u);
+  }
+}
+
 TEST(EmulatorCluster, ReadsAndWritesOfOtherBlocks) {
   const auto run = run_body(own_part + R"(
 mov.u32 r3, tile;

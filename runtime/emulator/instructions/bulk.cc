@@ -288,7 +288,7 @@ std::optional<Spaces> read_spaces(Decoder& d) {
 // A pointer to global memory stays as it is: its access is a finding.
 std::uint64_t in_block(std::uint64_t address, std::uint32_t rank) {
   if (address >= global_window) return address;
-  return (std::uint64_t{rank} + 1) << rank_shift | (address & shared_offset_mask);
+  return place_of_rank(rank) | (address & shared_offset_mask);
 }
 
 bool check_multicast(Warp& warp, int lane, std::uint32_t mask) {

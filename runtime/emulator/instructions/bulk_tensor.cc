@@ -92,8 +92,7 @@ std::byte* find_shared(Warp& warp, int lane, Window window, std::uint64_t addres
 std::uint64_t barrier_of(const Warp& warp, const Op& op, std::uint64_t mbarrier,
                          std::uint32_t rank) {
   if (!(op.flags & pairs)) return in_block(mbarrier, rank);
-  const auto place = static_cast<std::uint32_t>(mbarrier >> rank_shift);
-  const std::uint32_t stands = (place == 0 ? warp.block->rank() : place - 1) & 1;
+  const std::uint32_t stands = rank_at(mbarrier, warp.block->rank()) & 1;
   return in_block(mbarrier, (rank & ~1u) | stands);
 }
 

@@ -21,9 +21,8 @@ bool are_in_place(Warp& warp, const Op& op, bool own) {
   std::uint64_t at[32];
   addresses(warp, op, at);
   const std::uint32_t lost = lanes_where(warp.mask, [&](int i) {
-    const std::uint64_t place = (at[i] & (window_bytes - 1)) >> rank_shift;
-    return window_of(at[i]) != Window::shared ||
-           (own && place != 0 && place != warp.block->rank() + 1);
+    const std::uint32_t rank = rank_at(at[i] & (window_bytes - 1), warp.block->rank());
+    return window_of(at[i]) != Window::shared || (own && rank != warp.block->rank());
   });
   if (!lost) return true;
   const int lane = std::countr_zero(lost);

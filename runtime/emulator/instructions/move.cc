@@ -354,8 +354,7 @@ void rank_of(Warp& warp, const Op& op) {
   const auto* a = lanes<Address>(warp, op.a);
   const std::uint32_t own = warp.block->rank();
   each_lane(warp.mask, [=](int i) {
-    const auto place = static_cast<std::uint32_t>(a[i]) >> rank_shift;
-    d[i] = place == 0 ? own : place - 1;
+    d[i] = rank_at(static_cast<std::uint32_t>(a[i]), own);
   });
 }
 

@@ -136,9 +136,9 @@ std::string global_pointer_text(Warp& warp, std::uint64_t address) {
 
 std::string cluster_place(Warp& warp, std::uint64_t address) {
   Cluster& cluster = warp.block->cluster();
-  const std::uint64_t place = address >> rank_shift;
-  if (place > cluster.size()) return "the cluster has " + detail::counted(cluster.size(), "CTA");
-  Block& block = place == 0 ? *warp.block : cluster.block(static_cast<std::uint32_t>(place - 1));
+  const std::uint32_t rank = rank_at(address, warp.block->rank());
+  if (rank >= cluster.size()) return "the cluster has " + detail::counted(cluster.size(), "CTA");
+  Block& block = cluster.block(rank);
   if (block.done())
     return fmt::format(
         "the CTA of rank {} has exited and freed its shared memory; synchronize by barrier.cluster "
@@ -163,8 +163,8 @@ std::string shared_size(const Warp& warp) {
 std::string shared_place(Warp& warp, Window window, std::uint64_t address) {
   const std::uint64_t place = static_cast<std::uint32_t>(address);
   if (window == Window::cluster) return cluster_place(warp, place);
-  const std::uint64_t rank = place >> rank_shift;
-  if (rank != 0 && rank <= warp.block->cluster().size() && rank != warp.block->rank() + 1)
+  const std::uint32_t own = warp.block->rank(), rank = rank_at(place, own);
+  if (rank < warp.block->cluster().size() && rank != own)
     return "it is a cluster address (mapa), which only .shared::cluster and generic accesses "
            "accept";
   return shared_size(warp);

@@ -63,7 +63,7 @@ Block::Block(LaunchContext& context, Cluster& cluster, std::uint32_t rank)
     : context_(context),
       cluster_(cluster),
       rank_(rank),
-      own_place_(context.cluster.count() > 1 ? (std::uint64_t{rank} + 1) << rank_shift : 0) {
+      own_place_(context.cluster.count() > 1 ? place_of_rank(rank) : 0) {
   const Program& program = context.program;
   const std::uint64_t threads = context.launch.block.count();
   const std::size_t count = (threads + 31) / 32;

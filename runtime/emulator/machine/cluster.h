@@ -6,9 +6,10 @@
 // cluster can be left after any turn and taken up later: launches keep more clusters than host
 // threads in flight, for kernels whose blocks wait for each other.
 //
-// Shared memory of the block of rank r starts at (r + 1) << 24 of the shared window, as mapa and in
+// Shared memory of the block of rank r starts at (r + 2) << 24 of the shared window, as mapa and in
 // clusters of several blocks its own variables' names say it (a GPU has r << 24: descriptors of
-// wgmma must leave these bits out); a block's own is at 0, too.
+// wgmma must leave these bits out); a block's own is at 0, too. Bit 24 says which of a pair of
+// blocks it is, as on a GPU: kernels clear it to name an mbarrier of the even one.
 #pragma once
 
 #include <array>
@@ -28,6 +29,18 @@ namespace tartan::TARTAN_ABI::emulator {
 
 inline constexpr int rank_shift = 24;
 inline constexpr std::uint64_t shared_offset_mask = (std::uint64_t{1} << rank_shift) - 1;
+inline constexpr std::uint32_t first_place = 2;  // of rank 0
+
+/// Where shared memory of the block of that rank starts in the shared window.
+constexpr std::uint64_t place_of_rank(std::uint32_t rank) {
+  return (std::uint64_t{rank} + first_place) << rank_shift;
+}
+/// The rank of the block that has an address of that window, which need not exist; `own`: of the
+/// block that uses it.
+constexpr std::uint32_t rank_at(std::uint64_t address, std::uint32_t own) {
+  const auto place = static_cast<std::uint32_t>(address >> rank_shift);
+  return place == 0 ? own : place - first_place;
+}
 
 class Cluster {
  public:

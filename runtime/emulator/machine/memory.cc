@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint64_t granule = 256;
 constexpr std::uint64_t gap =
     4096;  // between allocations: a small overrun is no neighbour's memory
-static_assert(end_of_shared > (detail::most_blocks + 1) << rank_shift);
+static_assert(end_of_shared > place_of_rank(detail::most_blocks));
 
 void misaligned(Warp& warp, int lane, std::uint64_t address, std::uint32_t bytes) {
   warp.fail("misaligned-access"_rule,
@@ -160,11 +160,10 @@ bool resolve_cluster(Warp& warp, const std::uint64_t* addresses, std::uint32_t b
   Cluster& cluster = warp.block->cluster();
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const std::uint64_t place = (addresses[lane] & shared_address_mask) >> rank_shift,
-                        offset = addresses[lane] & shared_offset_mask;
-    Block* block = place == 0               ? warp.block
-                   : place > cluster.size() ? nullptr
-                                            : &cluster.block(static_cast<std::uint32_t>(place - 1));
+    const std::uint64_t offset = addresses[lane] & shared_offset_mask;
+    const std::uint32_t rank =
+        rank_at(addresses[lane] & shared_address_mask, warp.block->rank());
+    Block* block = rank < cluster.size() ? &cluster.block(rank) : nullptr;
     if (!block || offset + bytes > block->shared_bytes() || block->done()) {
       report_bad_address(warp, Window::cluster, lane, addresses[lane], bytes);
       return false;

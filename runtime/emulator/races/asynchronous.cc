@@ -36,7 +36,7 @@ std::optional<std::uint64_t> ClusterRaces::address_of(const std::byte* at) const
     Block& block = cluster_.block(rank);
     const std::byte* first = block.shared();
     if (!std::less<>()(at, first) && std::less<>()(at, first + block.shared_bytes()))
-      return (std::uint64_t{rank} + 1) << rank_shift | static_cast<std::uint64_t>(at - first);
+      return place_of_rank(rank) | static_cast<std::uint64_t>(at - first);
   }
   return std::nullopt;
 }
@@ -234,7 +234,7 @@ void ClusterRaces::completes_at(const Warp& warp, int lane, const std::byte* mba
   launch_.reports.add({.kind = Race::Kind::init_unfenced,
                        .first = init,
                        .second = side(clocks_.number(warp), warp, issuer),
-                       .rank = static_cast<std::uint32_t>(*address >> rank_shift) - 1,
+                       .rank = rank_at(*address, 0),
                        .address = *address & shared_offset_mask});
 }
 

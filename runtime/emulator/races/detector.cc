@@ -169,8 +169,7 @@ bool ClusterRaces::find_place(const Warp& warp, Window window, std::uint64_t add
   to.rank = 0;
   to.address = address;
   if (!to.shared) return window == Window::global;
-  const auto place = static_cast<std::uint32_t>(address) >> rank_shift;
-  to.rank = place == 0 ? warp.block->rank() : place - 1;
+  to.rank = rank_at(static_cast<std::uint32_t>(address), warp.block->rank());
   to.address = address & shared_offset_mask;
   return to.rank < cluster_.size();
 }

@@ -38,7 +38,7 @@ void ClusterRaces::filled(const Warp& warp, const std::byte* at, std::uint64_t b
   const auto address = address_of(at);
   if (!address) return;
   const std::uint32_t pc = warp.pc - 1;
-  boxes_[(*address >> rank_shift) - 1].add({.first = *address & shared_offset_mask,
+  boxes_[rank_at(*address, 0)].add({.first = *address & shared_offset_mask,
                                             .shape = shape,
                                             .pc = pc,
                                             .filled = {who.warp, who.time, Deed(pc, 0, 0)}},
