@@ -106,7 +106,8 @@ class ClusterDefinedness final : public ValueEvents {
   void load_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) override;
   void store_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) override;
   void multiply_tensor(Warp& warp, const TensorProductPlaces& places) override;
-  void copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to, bool exactly) override;
+  void copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to, bool exactly,
+                      std::uint32_t rank) override;
 
   /// Registers that got defined values by an op of its own.
   void define(Warp& warp, std::uint32_t slot, int bits, std::uint32_t lanes);

@@ -95,11 +95,11 @@ void ClusterDefinedness::store_tensor(Warp& warp, const TensorMove& move, isa::T
 }
 
 void ClusterDefinedness::copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to,
-                                        bool exactly) {
+                                        bool exactly, std::uint32_t rank) {
   if (launch_.poisoned) return;
   constexpr std::size_t words = 4;
   const Piece source = piece(warp, from);
-  std::uint32_t* const cells = &tensor(warp)[TensorMemory::index(to.lane, to.column)];
+  std::uint32_t* const cells = &tensor_[rank][TensorMemory::index(to.lane, to.column)];
   const bool any = any_undefined(source, 4 * words);
   if (any && exactly) std::memcpy(cells, source.bits, 4 * words);
   else std::fill_n(cells, words, any ? ~0u : 0u);
@@ -108,13 +108,14 @@ void ClusterDefinedness::copy_to_tensor(Warp& warp, const std::byte* from, isa::
 // An undefined bit of a factor's row or column makes those of D undefined.
 void ClusterDefinedness::multiply_tensor(Warp& warp, const TensorProductPlaces& places) {
   if (launch_.poisoned) return;
-  std::vector<std::uint32_t>& cells = tensor(warp);
-  const std::vector<std::byte>& shared = shared_[warp.block->rank()];
+  const std::uint32_t own = places.rank.value_or(warp.block->rank());
+  std::vector<std::uint32_t>& cells = tensor_[own];
   constexpr std::uint64_t chunk = 16;
   const std::size_t rows = places.d_lane.size();
   std::vector<std::uint8_t> of_row(rows), of_column(static_cast<std::size_t>(places.columns));
   const auto look = [&](std::span<const TileChunk> chunks, std::vector<std::uint8_t>& marks) {
     for (const TileChunk& each : chunks) {
+      const std::vector<std::byte>& shared = shared_[each.rank.value_or(own)];
       if (each.address + chunk > shared.size()) continue;
       const auto from = shared.begin() + static_cast<std::ptrdiff_t>(each.address);
       if (std::all_of(from, from + chunk, [](std::byte bits) { return bits == std::byte{0}; }))
@@ -139,11 +140,10 @@ void ClusterDefinedness::multiply_tensor(Warp& warp, const TensorProductPlaces& 
         all |= cells[TensorMemory::index(area.lane + i, area.column + column)] != 0;
   const int of_part = places.columns / places.parts;
   for (std::size_t row = 0; row < rows; ++row) {
-    const int lane = places.d_lane[row];
-    if (places.disabled && places.disabled[lane / 32] >> lane % 32 & 1) continue;
     for (int n = 0; n < places.columns; ++n) {
-      std::uint32_t& cell =
-          cells[TensorMemory::index(lane + n / of_part * below, places.d_column + n % of_part)];
+      const int lane = places.d_lane[row] + n / of_part * below;
+      if (places.disabled && places.disabled[lane / 32] >> lane % 32 & 1) continue;
+      std::uint32_t& cell = cells[TensorMemory::index(lane, places.d_column + n % of_part)];
       const std::uint32_t kept = places.half ? cell & 0xFFFF : cell;
       const bool undefined = all || of_row[row] || of_column[static_cast<std::size_t>(n)] ||
                              (places.accumulates && kept);

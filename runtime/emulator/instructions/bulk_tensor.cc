@@ -96,6 +96,22 @@ std::uint64_t barrier_of(const Warp& warp, const Op& op, std::uint64_t mbarrier,
   return in_block(mbarrier, (rank & ~1u) | stands);
 }
 
+// In kernels for pairs of CTAs: the mbarrier is in the block of the box, or with .cta_group::2 in
+// one of its pair.
+bool hears_of(Warp& warp, const Op& op, int lane, std::uint64_t box, std::uint64_t mbarrier) {
+  const std::uint32_t own = warp.block->rank(),
+                      rank = rank_at(static_cast<std::uint32_t>(mbarrier), own),
+                      of_box = rank_at(static_cast<std::uint32_t>(box), own);
+  const int pair = op.flags & pairs ? 1 : 0;
+  if (warp.program->cta_group != 2 || rank >> pair == of_box >> pair) return true;
+  warp.fail("memory-fault"_rule,
+            fmt::format("a copy to shared memory of the CTA of rank {} completes at an mbarrier of "
+                        "rank {}: expected one of the same {}",
+                        of_box, rank, pair ? "pair" : "CTA, or .cta_group::2 in a pair"),
+            lane, mbarrier);
+  return false;
+}
+
 // op.list: the addresses of the map, the box in shared memory and (loads) the mbarrier, then the
 // slots of the coordinates, op.count of them, and of offsets, op.c of them. op.b: the blocks of a
 // multicast; op.value: which reduction.
@@ -121,7 +137,9 @@ bool load_box(Warp& warp, const Op& op, int lane, std::uint64_t map, TensorBox& 
                                   .map = map},
                                  std::move(move));
   };
-  if (!(op.flags & is_multicast)) return load(to.window, targets[lane], barriers[lane]);
+  if (!(op.flags & is_multicast))
+    return hears_of(warp, op, lane, targets[lane], barriers[lane]) &&
+           load(to.window, targets[lane], barriers[lane]);
   const std::uint32_t blocks = lanes<std::uint32_t>(warp, op.b)[lane];
   if (!check_multicast(warp, lane, blocks)) return false;
   for (std::uint32_t left = blocks; left; left &= left - 1) {

@@ -39,8 +39,8 @@ const CopyShape copy_shapes[] = {
     {"32x128b"_q, "warpx4"_q, 32, 16, 1, 32, 3, 32},
 };
 
-// op.flags: what the bytes are made of.
-constexpr std::uint8_t of_six_bits = 1, of_four_bits = 2;
+// op.flags: what the bytes are made of; whether each CTA of a pair copies from its shared memory.
+constexpr std::uint8_t of_six_bits = 1, of_four_bits = 2, of_pair = 4;
 
 // 16 elements of so many bits, one behind the other, each into a byte: six bits at its lowest, four
 // above two zeros. No text tells the place in the byte: it is that of mma.sync's operands.
@@ -75,10 +75,32 @@ std::vector<TensorArea> areas(const CopyShape& shape, int first, int column) {
   return out;
 }
 
+// Of a CTA, to the cells that begin there.
+void move_rows(Warp& warp, Block& cta, const Op& op, std::span<const TileChunk> chunks, int first,
+               int column) {
+  const CopyShape& shape = copy_shapes[op.list];
+  const int width = op.flags & of_six_bits ? 6 : op.flags & of_four_bits ? 4 : 8;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const std::byte* const from = cta.shared() + chunks[i].address;
+    std::array<std::uint32_t, chunk_words> words;
+    if (width == 8) std::memcpy(words.data(), from, chunk_bytes);
+    else words = unpacked(from, width);
+    const int at = column + static_cast<int>(i) * chunk_words % (shape.bytes / 4);
+    for (int copied = 0; copied <= shape.copies; ++copied) {
+      const int target = first + lane_of(shape, chunks[i].first) + copied * shape.distance;
+      tell(warp, &ValueEvents::copy_to_tensor, from, isa::TensorCell{target, at}, width == 8,
+           cta.rank());
+      for (int word = 0; word < chunk_words; ++word)
+        cta.tensor().cell(target, at + word) = words[static_cast<std::size_t>(word)];
+    }
+  }
+}
+
 // op.list: the shape; op.b: the descriptor.
 bool copy(Warp& warp, const Op& op, int lane) {
   const CopyShape& shape = copy_shapes[op.list];
-  TensorMemory& memory = warp.block->tensor();
+  const std::vector<Block*> ctas = ctas_of(warp, op.flags & of_pair, lane);
+  if (ctas.empty()) return false;
   const std::uint32_t address = tensor_address(warp, op, lane);
   const int first = static_cast<int>(address >> 16), column = static_cast<int>(address & 0xFFFF);
   const int most = shape.step == 1 ? 0 : shape.step - 1;
@@ -87,9 +109,10 @@ bool copy(Warp& warp, const Op& op, int lane) {
                 fmt::format("tcgen05.cp to address 0x{:x} begins in lane {}: expected {}", address,
                             first, most ? "0 to 31" : "0"));
   const std::vector<TensorArea> to = areas(shape, first, column);
-  if (const std::string why = memory.fault(to[0]); !why.empty())
-    return fail(warp, lane, "tensor-memory"_rule,
-                fmt::format("tcgen05.cp to address 0x{:x}: {}", address, why));
+  for (Block* cta : ctas)
+    if (const std::string why = cta->tensor().fault(to[0]); !why.empty())
+      return fail(warp, lane, "tensor-memory"_rule,
+                  fmt::format("tcgen05.cp to address 0x{:x}: {}", address, why));
   TileDescriptor tile;
   const std::uint64_t bits = lanes<std::uint64_t>(warp, op.b)[lane];
   if (const std::string why = decode(bits, false, 8, tile); !why.empty())
@@ -106,24 +129,15 @@ bool copy(Warp& warp, const Op& op, int lane) {
                                 from, row, warp.block->shared_bytes(), tile.text()));
       chunks.push_back({from, row});
     }
-  if (!ask(warp, &Events::read_tile, lane, TensorTile{0, chunks})) return false;
-  for (const TensorArea& area : to)
-    if (!ask(warp, &Events::access_tensor, lane, TensorTouch{TensorAgent::core, true, false, area}))
-      return false;
-  const int width = op.flags == of_six_bits ? 6 : op.flags == of_four_bits ? 4 : 8;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const std::byte* const from = warp.block->shared() + chunks[i].address;
-    std::array<std::uint32_t, chunk_words> words;
-    if (width == 8) std::memcpy(words.data(), from, chunk_bytes);
-    else words = unpacked(from, width);
-    const int at = column + static_cast<int>(i) * chunk_words % (shape.bytes / 4);
-    for (int copied = 0; copied <= shape.copies; ++copied) {
-      const int target = first + lane_of(shape, chunks[i].first) + copied * shape.distance;
-      tell(warp, &ValueEvents::copy_to_tensor, from, isa::TensorCell{target, at}, width == 8);
-      for (int word = 0; word < chunk_words; ++word)
-        memory.cell(target, at + word) = words[static_cast<std::size_t>(word)];
-    }
+  for (Block* cta : ctas) {
+    for (TileChunk& each : chunks) each.rank = cta->rank();
+    if (!ask(warp, &Events::read_tile, lane, TensorTile{0, chunks})) return false;
+    for (const TensorArea& area : to)
+      if (!ask(warp, &Events::access_tensor, lane,
+               TensorTouch{TensorAgent::core, true, false, area, cta->rank()}))
+        return false;
   }
+  for (Block* cta : ctas) move_rows(warp, *cta, op, chunks, first, column);
   return true;
 }
 
@@ -134,7 +148,8 @@ void copy_all(Warp& warp, const Op& op) {
 
 void decode_copy(Decoder& d) {
   const isa::Spelling& spelling = d.spelling.as_read();
-  if (!is_of_one_cta(d)) return;
+  const auto pair = is_of_pair(d);
+  if (!pair) return;
   d.spelling.ignore_all();
   if (spelling.signatures.empty())
     return d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
@@ -150,6 +165,7 @@ void decode_copy(Decoder& d) {
   op.list = shape;
   if (spelling.types.size)
     op.flags = spelling.type(1) == Type::b6x16_p32 ? of_six_bits : of_four_bits;
+  if (*pair) op.flags |= of_pair;
   d.address(op, d.operand(0), Window::global);
 }
 

@@ -26,24 +26,11 @@ std::uint32_t tensor_address(Warp& warp, const Op& op, int lane) {
 }
 
 bool is_of_one_cta(Decoder& d) {
-  if (d.spelling.has("cta_group::2")) {
-    d.error("unsupported-instruction"_rule,
-            fmt::format("instructions of CTA pairs (.cta_group::2) are not emulated: {}",
-                        d.spelling.text()));
-    return false;
-  }
-  d.spelling.ignore("cta_group::1");
-  d.program().uses_tensor_memory = true;
-  if (d.hardware() == Hardware::sm_100) return true;
-  d.unsupported(fmt::format("tensor memory is unsupported on {}", name(d.hardware())));
-  return false;
+  const auto pair = is_of_pair(d);
+  if (pair == true) d.unsupported("no instruction of CTA pairs");
+  return pair == false;
 }
 
-namespace {
-
-constexpr int quarter = TensorMemory::lanes / 4;
-
-// What all lanes of the warp pass; nothing after a finding.
 std::optional<std::uint32_t> agreed(Warp& warp, const Op& op, std::uint32_t slot,
                                     std::string_view what) {
   const auto* values = lanes<std::uint32_t>(warp, slot);
@@ -56,6 +43,10 @@ std::optional<std::uint32_t> agreed(Warp& warp, const Op& op, std::uint32_t slot
             lane);
   return std::nullopt;
 }
+
+namespace {
+
+constexpr int quarter = TensorMemory::lanes / 4;
 
 // ---- Allocation.
 
@@ -249,10 +240,11 @@ void fence(Warp&, const Op&) {}
 void decode_allocation(Decoder& d) {
   d.spelling.ignore("sync aligned");
   d.spelling.type();
-  if (!is_of_one_cta(d) || !d.expect_operands(2, 2)) return;
+  const auto pair = is_of_pair(d);
+  if (!pair || !d.expect_operands(2, 2)) return;
   const Window window = memory_window(d);
   const std::uint32_t count = d.source(1, Type::u32);
-  Op& op = d.emit(allocate);
+  Op& op = d.emit(*pair ? allocate_for_pair : allocate);
   op.b = count;
   op.writes = true;
   d.address(op, d.operand(0), window);
@@ -261,16 +253,17 @@ void decode_allocation(Decoder& d) {
 void decode_deallocation(Decoder& d) {
   d.spelling.ignore("sync aligned");
   d.spelling.type();
-  if (!is_of_one_cta(d) || !d.expect_operands(2, 2)) return;
+  const auto pair = is_of_pair(d);
+  if (!pair || !d.expect_operands(2, 2)) return;
   const std::uint32_t address = d.source(0, Type::u32), count = d.source(1, Type::u32);
-  Op& op = d.emit(deallocate);
+  Op& op = d.emit(*pair ? deallocate_for_pair : deallocate);
   op.a = address;
   op.b = count;
 }
 
 void decode_relinquish(Decoder& d) {
   d.spelling.ignore("sync aligned");
-  if (is_of_one_cta(d) && d.expect_operands(0, 0)) d.emit(relinquish);
+  if (is_of_pair(d) && d.expect_operands(0, 0)) d.emit(relinquish);
 }
 
 // tcgen05.ld r, [address]{, offset}; .ld.red r, reduced, [address]{, offset};

@@ -3,12 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "runtime/emulator/decode/decoder.h"
 #include "runtime/emulator/machine/warp.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
+/// What all lanes of the warp pass; nothing after a finding.
+std::optional<std::uint32_t> agreed(Warp& warp, const Op& op, std::uint32_t slot,
+                                    std::string_view what);
+/// Reads .cta_group: whether the instruction is for a pair of CTAs, which all or none of a kernel's
+/// are. Nothing where it is refused.
+std::optional<bool> is_of_pair(Decoder& d);
+/// The CTAs that an instruction of one CTA or a pair works on, the even one first; empty after a
+/// finding: there is no pair, or one of the two has exited.
+std::vector<Block*> ctas_of(Warp& warp, bool pair, int lane);
+/// alloc and dealloc of pairs, as instructions of one CTA have their operands.
+void allocate_for_pair(Warp& warp, const Op& op);
+void deallocate_for_pair(Warp& warp, const Op& op);
 /// Whether the instruction is for one CTA, on hardware that has tensor memory; if not, it is
 /// refused.
 bool is_of_one_cta(Decoder& d);

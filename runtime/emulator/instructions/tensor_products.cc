@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor core of tcgen05 (PTX ISA 9.0, 9.7.16.10 to 12): products of a CTA, and the mbarriers
-// that hear of their end.
+// The tensor core of tcgen05 (PTX ISA 9.0, 9.7.16.10 to 12): products of a CTA or a pair, and the
+// mbarriers that hear of their end.
 //
 // A product is done when it is issued, a commit then or, under a schedule, later. Observers know
 // that D, and what it reads, is the tensor core's up to the phase of the mbarrier of a commit.
@@ -21,6 +21,7 @@
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/matrix/tensor_product.h"
+#include "runtime/emulator/matrix/tensor_scales.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -33,7 +34,7 @@ enum Word : std::uint32_t {
   idesc_slot,
   accumulates_slot,
   disabled_slots,
-  scale_d_value = disabled_slots + 4,
+  scale_d_value = disabled_slots + 8,
   scale_a_slot,
   scale_a_offset,
   scale_b_slot,
@@ -44,9 +45,9 @@ enum Word : std::uint32_t {
   mask_slot,
   word_count
 };
-// In op.flags. `is_stationary`: .ws; `has_mask`: of B's columns.
+// In op.flags. `is_stationary`: .ws; `has_mask`: of B's columns; `of_pair`: .cta_group::2.
 constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2, is_sparse = 4, is_stationary = 8,
-                       has_mask = 16;
+                       has_mask = 16, of_pair = 32;
 // op.count: the kind
 
 // One lane's product, as it is put together.
@@ -55,18 +56,39 @@ class Multiplication {
   Multiplication(Warp& warp, const Op& op, int lane) : warp_(warp), op_(op), lane_(lane) {}
 
   void run() {
-    if (!read_descriptor() || !read_mask() || !place_d() || !place_a() || !place_tiles() ||
-        !place_scales())
+    for (Block* each : ctas_of(warp_, op_.flags & of_pair, lane_)) parts_.push_back({.cta = each});
+    if (parts_.empty() || !read_descriptor() || !read_mask() || !place_d() || !place_a() ||
+        !place_tiles())
       return;
-    operands_.shared = {warp_.block->shared(), warp_.block->shared_bytes()};
-    operands_.cells = memory().cells();
-    if (!place_metadata() || !tell_observers()) return;
-    product_->run(operands_, warp_.block->cluster().scratch);
-    warp_.multiply_adds += product_->multiply_adds();
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      operands_.of_pair[i] = {parts_[i].cta->shared(), parts_[i].cta->shared_bytes()};
+    for (Part& each : parts_)
+      if (!agrees(each, "A", operands_.a_in_tensor, operands_.a_column, a_columns()) ||
+          !place_scales(each) || !place_metadata(each))
+        return;
+    if (!tell_observers()) return;
+    for (const Part& each : parts_) {
+      product_->run(operands_of(each), warp_.block->cluster().scratch);
+      warp_.multiply_adds += product_->multiply_adds();
+    }
   }
 
  private:
-  TensorMemory& memory() { return warp_.block->tensor(); }
+  // What a CTA has of it.
+  struct Part {
+    Block* cta;
+    std::vector<TileChunk> a = {}, b = {};
+    std::vector<TensorArea> scales = {}, others = {};  // and metadata; others: of what counts alone
+  };
+
+  TensorMemory& memory(const Part& part) { return part.cta->tensor(); }
+  TensorOperands operands_of(const Part& part) {
+    TensorOperands out = operands_;
+    out.shared = {part.cta->shared(), part.cta->shared_bytes()};
+    out.cells = memory(part).cells();
+    if (operands_.disabled && &part != parts_.data()) out.disabled += 4;
+    return out;
+  }
   std::uint32_t word(std::uint32_t which) const { return warp_.program->slots[op_.list + which]; }
   std::uint32_t value(std::uint32_t slot) { return lanes<std::uint32_t>(warp_, word(slot))[lane_]; }
   bool fail(const Rule& rule, std::string message) {
@@ -77,8 +99,11 @@ class Multiplication {
   bool read_descriptor() {
     const auto kind = static_cast<TensorKind>(op_.count);
     const std::uint32_t bits = value(idesc_slot);
-    const std::string why =
-        decode(kind, (op_.flags & is_sparse) != 0, bits, what_, (op_.flags & is_stationary) != 0);
+    const std::string why = decode(kind,
+                                   {.sparse = (op_.flags & is_sparse) != 0,
+                                    .pair = (op_.flags & of_pair) != 0,
+                                    .stationary = (op_.flags & is_stationary) != 0},
+                                   bits, what_);
     if (!why.empty()) return fail("instruction-descriptor"_rule, "instruction descriptor " + why);
     const bool of_96 = what_.k == 96;
     // K = 96 has half as many again, at any id (three) or an even one (six).
@@ -120,14 +145,16 @@ class Multiplication {
     return out;
   }
   bool allocated(std::string_view name, std::uint32_t address, const TensorArea& area) {
-    const std::string why = memory().fault(area);
-    if (why.empty()) return true;
-    return fail("tensor-memory"_rule, fmt::format("{} at address 0x{:x}: {}", name, address, why));
+    for (const Part& each : parts_)
+      if (const std::string why = memory(each).fault(area); !why.empty())
+        return fail("tensor-memory"_rule,
+                    fmt::format("{} at address 0x{:x}: {}", name, address, why));
+    return true;
   }
 
   bool place_d() {
     const std::uint32_t address = tensor_address(warp_, op_, lane_), at = address >> 16;
-    if (what_.in_halves() ? at != 0 && at != 16 : at != 0)
+    if (at != 0 && !(what_.in_halves() && at == 16))
       return fail("tensor-memory"_rule,
                   fmt::format("D at address 0x{:x} begins in lane {}: expected {} with M {}{}",
                               address, at, what_.in_halves() ? "0 or 16" : "0", what_.m,
@@ -137,21 +164,22 @@ class Multiplication {
     operands_.accumulates = predicate(warp_, word(accumulates_slot)) >> lane_ & 1;
     operands_.scale_d = static_cast<int>(word(scale_d_value));
     if (op_.flags & has_disabled) {
-      for (std::uint32_t i = 0; i < 4; ++i) disabled_[i] = value(disabled_slots + i);
+      for (std::uint32_t i = 0; i < 4 * parts_.size(); ++i)
+        disabled_[i] = value(disabled_slots + i);
       operands_.disabled = disabled_.data();
     }
-    return allocated("D", address, areas(operands_.d_column, d_columns())[0]);
+    return allocated("D", address, areas(operands_.d_column, what_.columns_of_part())[0]);
   }
-  int d_columns() const { return what_.n / what_.parts(); }
 
-  bool copies_agree(std::string_view name, const TensorArea& first, int below,
-                    std::uint32_t mask = ~0u) {
-    const std::string why = differing_copy(memory(), first, below, mask);
+  bool copies_agree(const Part& part, std::string_view name, const TensorArea& first, int below,
+                    std::uint32_t mask = ~0u, int end = TensorMemory::lanes) {
+    const std::string why = differing_copy(memory(part), first, below, mask, end);
     return why.empty() || fail("tensor-memory"_rule, fmt::format("{}: {}", name, why));
   }
-  // Of .ws each part of D's columns has A and the metadata in its own lanes.
-  bool parts_agree(std::string_view name, int column, int columns) {
-    return !what_.stationary || copies_agree(name, {0, what_.m, column, columns}, what_.m);
+  // Each part of D's columns has A and the metadata in its own lanes.
+  bool agrees(const Part& part, std::string_view name, bool in_tensor, int column, int columns) {
+    return !in_tensor || what_.parts() == 1 ||
+           copies_agree(part, name, {0, what_.rows(), column, columns}, what_.rows());
   }
 
   bool place_a() {
@@ -168,13 +196,12 @@ class Multiplication {
                       "the same half of the lanes",
                       address, address >> 16, operands_.half));
     operands_.a_column = static_cast<int>(address & 0xFFFF);
-    return allocated("A", address, areas(operands_.a_column, a_columns())[0]) &&
-           parts_agree("A", operands_.a_column, a_columns());
+    return allocated("A", address, areas(operands_.a_column, a_columns())[0]);
   }
   int a_columns() const { return what_.stored() * what_.container_bits(what_.a) / 32; }
 
-  bool place_tile(char name, std::uint32_t slot, bool mn_major, Type type, TileDescriptor& to,
-                  std::vector<TileChunk>& chunks) {
+  // The same place in each CTA.
+  bool place_tile(char name, std::uint32_t slot, bool mn_major, Type type, TileDescriptor& to) {
     const std::uint64_t bits = lanes<std::uint64_t>(warp_, word(slot))[lane_];
     const std::string why = decode(bits, mn_major, what_.container_bits(type), to, what_.k == 96);
     if (!why.empty())
@@ -187,42 +214,50 @@ class Multiplication {
                                 "beyond {} bytes of shared memory; {}",
                                 name, each.address, name == 'A' ? "row" : "column", each.first,
                                 warp_.block->shared_bytes(), to.text()));
-      chunks.push_back({each.address, each.first, each.count});
+      for (Part& part : parts_)
+        (name == 'A' ? part.a : part.b)
+            .push_back({each.address,
+                        each.first + (name == 'B' && &part != parts_.data() ? what_.columns() : 0),
+                        each.count, part.cta->rank()});
     }
     return true;
   }
   bool place_tiles() {
     return (operands_.a_in_tensor ||
-            place_tile('A', a_slot, what_.transposes_a, what_.a, operands_.a, a_)) &&
-           place_tile('B', b_slot, what_.transposes_b, what_.b, operands_.b, b_);
+            place_tile('A', a_slot, what_.transposes_a, what_.a, operands_.a)) &&
+           place_tile('B', b_slot, what_.transposes_b, what_.b, operands_.b);
   }
 
-  bool place_metadata() {
+  bool place_metadata(Part& part) {
     if (!what_.sparse) return true;
     const std::uint32_t address = value(metadata_slot) + word(metadata_offset);
     operands_.metadata_column = static_cast<int>(address & 0xFFFF);
     const TensorArea area{0, TensorMemory::lanes, operands_.metadata_column,
                           product_->metadata_columns()};
-    if (address >> 16)
+    if (static_cast<int>(address >> 16) != operands_.half)
       return fail("tensor-memory"_rule,
-                  fmt::format("the metadata at address 0x{:x} begin in lane {}: expected 0",
-                              address, address >> 16));
+                  fmt::format("the metadata at address 0x{:x} begin in lane {}: expected {}",
+                              address, address >> 16, operands_.half ? "16, as D does" : "0"));
     if (!allocated("the metadata", address, area) ||
-        !parts_agree("the metadata", area.column, area.columns))
+        !agrees(part, "the metadata", true, area.column, area.columns))
       return false;
-    if (const auto found = product_->illegal_code(operands_))
+    if (const auto found = product_->illegal_code(operands_of(part)))
       return fail(
           "sparse-metadata"_rule,
           fmt::format("the metadata of row {} of A have the illegal code 0x{:x} for group {} "
                       "along k",
                       found->row, found->code, found->group));
-    scales_.push_back(area);
-    others_.push_back(area);
+    for (const TensorArea& each : areas(area.column, area.columns)) {
+      part.scales.push_back(each);
+      part.others.push_back(each);
+    }
     return true;
   }
 
-  // All quarters of lanes have the same scales.
-  bool place_scale(char name, std::uint32_t slot, int count, int id, int& column) {
+  // All quarters of lanes have the same scales. Those from `lower` on are 64 lanes above, in two
+  // quarters, and so are the others below.
+  bool place_scale(Part& part, char name, std::uint32_t slot, int count, int lower, int id,
+                   int& column) {
     const std::uint32_t address = value(slot) + word(slot + 1);
     column = static_cast<int>(address & 0xFFFF);
     const std::string what = fmt::format("the scales of {}", name);
@@ -233,56 +268,70 @@ class Multiplication {
     const int last = id + operands_.blocks - 1;  // bytes: four in a cell
     for (int group = 0; group <= last / 4; ++group) {
       const TensorArea area{0, TensorMemory::lanes, column + group * columns_of_scales(count),
-                            (count + 31) / 32};
+                            (lower + 31) / 32};
       if (!allocated(what, address, area)) return false;
       std::uint32_t mask = 0;
       for (int byte = 4 * group; byte < 4 * group + 4; ++byte)
         if (byte >= id && byte <= last) mask |= 0xFFu << byte % 4 * 8;
-      scales_.push_back(area);
-      for (int i = 0; i < count; i += 32) {
-        const TensorArea rows{0, std::min(32, count - i), area.column + i / 32, 1};
-        if (!copies_agree(what, rows, 32, mask)) return false;
-        others_.push_back(rows);
-      }
+      part.scales.push_back(area);
+      for (int from = 0; from < count; from += lower)
+        for (int i = 0; i < lower; i += 32) {
+          const int lane = from ? TensorMemory::lanes / 2 : 0,
+                    end = lower < count ? lane + TensorMemory::lanes / 2 : TensorMemory::lanes;
+          const TensorArea rows{lane, std::min(32, lower - i), area.column + i / 32, 1};
+          if (!copies_agree(part, what, rows, 32, mask, end)) return false;
+          part.others.push_back(rows);
+        }
     }
     return true;
   }
-  bool place_scales() {
+  bool place_scales(Part& part) {
     return !is_scaled(what_.kind) ||
-           (place_scale('A', scale_a_slot, what_.m, what_.scale_a_id, operands_.scale_a_column) &&
-            place_scale('B', scale_b_slot, what_.n, what_.scale_b_id, operands_.scale_b_column));
+           (place_scale(part, 'A', scale_a_slot, what_.rows(), what_.rows(), what_.scale_a_id,
+                        operands_.scale_a_column) &&
+            place_scale(part, 'B', scale_b_slot, what_.n, what_.columns_of_part(), what_.scale_b_id,
+                        operands_.scale_b_column));
+  }
+
+  bool touch(const Part& part, std::span<const TensorArea> areas, bool writes) {
+    return std::ranges::all_of(areas, [&](const TensorArea& area) {
+      return ask(warp_, &Events::access_tensor, lane_,
+                 TensorTouch{TensorAgent::core, writes, writes, area, part.cta->rank()});
+    });
   }
 
   bool tell_observers() {
-    const auto touch = [&](const TensorArea& area, bool writes) {
-      return ask(warp_, &Events::access_tensor, lane_,
-                 TensorTouch{TensorAgent::core, writes, writes, area});
-    };
-    for (const TensorArea& area : scales_)
-      if (!touch(area, false)) return false;
-    if (operands_.a_in_tensor)
-      for (const TensorArea& area : areas(operands_.a_column, a_columns()))
-        if (!touch(area, false)) return false;
-    if (!ask(warp_, &Events::read_tile, lane_, TensorTile{'A', a_}) ||
-        !ask(warp_, &Events::read_tile, lane_, TensorTile{'B', b_}))
+    std::vector<TileChunk> a, b;
+    for (const Part& each : parts_) {
+      a.insert(a.end(), each.a.begin(), each.a.end());
+      b.insert(b.end(), each.b.begin(), each.b.end());
+      if (!touch(each, each.scales, false)) return false;
+      if (operands_.a_in_tensor && !touch(each, areas(operands_.a_column, a_columns()), false))
+        return false;
+    }
+    if (!ask(warp_, &Events::read_tile, lane_, TensorTile{'A', a}) ||
+        !ask(warp_, &Events::read_tile, lane_, TensorTile{'B', b}))
       return false;
-    for (const TensorArea& area : areas(operands_.d_column, d_columns()))
-      if (!touch(area, true)) return false;
+    for (const Part& each : parts_)
+      if (!touch(each, areas(operands_.d_column, what_.columns_of_part()), true)) return false;
     std::vector<std::uint8_t> of_rows(product_->lanes().begin(), product_->lanes().end());
     for (std::uint8_t& each : of_rows) each = static_cast<std::uint8_t>(each + operands_.half);
-    TensorProductPlaces places{.a = a_,
-                               .b = b_,
-                               .a_cells = {},
-                               .others = others_,
-                               .d_lane = of_rows,
-                               .d_column = operands_.d_column,
-                               .columns = what_.n,
-                               .parts = what_.parts(),
-                               .accumulates = operands_.accumulates,
-                               .half = what_.d == Type::f16,
-                               .disabled = operands_.disabled};
-    if (operands_.a_in_tensor) places.a_cells = areas(operands_.a_column, a_columns())[0];
-    tell(warp_, &ValueEvents::multiply_tensor, places);
+    for (const Part& each : parts_) {
+      TensorProductPlaces places{.a = each.a,
+                                 .b = b,
+                                 .a_cells = {},
+                                 .others = each.others,
+                                 .d_lane = of_rows,
+                                 .d_column = operands_.d_column,
+                                 .columns = what_.n,
+                                 .parts = what_.parts(),
+                                 .accumulates = operands_.accumulates,
+                                 .half = what_.d == Type::f16,
+                                 .disabled = operands_of(each).disabled,
+                                 .rank = each.cta->rank()};
+      if (operands_.a_in_tensor) places.a_cells = areas(operands_.a_column, a_columns())[0];
+      tell(warp_, &ValueEvents::multiply_tensor, places);
+    }
     return true;
   }
 
@@ -292,9 +341,8 @@ class Multiplication {
   InstructionDescriptor what_;
   const TensorProduct* product_ = nullptr;
   TensorOperands operands_;
-  std::array<std::uint32_t, 4> disabled_{};
-  std::vector<TileChunk> a_, b_;
-  std::vector<TensorArea> scales_, others_;  // and metadata; others_: of what counts alone
+  std::array<std::uint32_t, 8> disabled_{};
+  std::vector<Part> parts_;
 };
 
 void multiply(Warp& warp, const Op& op) {
@@ -385,7 +433,8 @@ std::uint32_t blocks_of(const isa::Spelling& spelling, TensorKind kind) {
 // added, and by which power of two it is divided; of .ws the zero-column mask.
 void decode_mma(Decoder& d) {
   const isa::Spelling& spelling = d.spelling.as_read();
-  if (!is_of_one_cta(d)) return;
+  const auto pair = is_of_pair(d);
+  if (!pair) return;
   if (d.spelling.has("ashift"_q)) return d.unsupported(".ashift: no source tells its direction");
   d.spelling.ignore_all();
   if (spelling.signatures.empty())
@@ -423,7 +472,8 @@ void decode_mma(Decoder& d) {
     to.flags |= has_disabled;
     std::uint32_t at = disabled_slots;
     const auto children = d.children(d.operand(next++));
-    if (children.size() != 4) return d.unsupported("expected four words of disabled lanes");
+    if (children.size() != (*pair ? 8 : 4))
+      return d.unsupported(fmt::format("expected {} words of disabled lanes", *pair ? 8 : 4));
     for (const ptx::Operand& each : children) words[at++] = d.source(each, Type::b32);
   }
   if (is_scaled(*kind)) {
@@ -456,6 +506,10 @@ void decode_mma(Decoder& d) {
   if (has_96(*kind, d.target()))
     d.rest_on(Trust::Assumed, "K = 96, and sm_103, are assumed to sum as K = 64 of a B200");
   d.rest_on(tensor_trust(*kind), tensor_source(*kind));
+  if (*pair) {
+    to.flags |= of_pair;
+    d.rest_on(Trust::Assumed, "products of CTA pairs are assumed to sum as those of one CTA");
+  }
   const std::uint32_t list = d.append(words);
   Op& op = d.emit(multiply);
   op.a = to.a;
@@ -466,7 +520,7 @@ void decode_mma(Decoder& d) {
 }
 
 void decode_commit(Decoder& d) {
-  if (!is_of_one_cta(d)) return;
+  if (!is_of_pair(d)) return;
   d.spelling.ignore("mbarrier::arrive::one");
   d.spelling.type();
   const Type mask = multicast_mask(d);

@@ -421,7 +421,8 @@ void Block::recheck() {
 bool Block::waits_for_itself() const {
   for (const Warp& warp : warps_)
     for (const Group& group : warp.groups)
-      if (group.state == Group::State::ready || group.state == Group::State::at_cluster)
+      if (group.state == Group::State::ready || group.state == Group::State::at_cluster ||
+          group.state == Group::State::for_peer)
         return false;
   return true;
 }

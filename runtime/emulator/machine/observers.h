@@ -129,15 +129,17 @@ struct TensorTouch {
   bool writes = false;
   bool accumulator = false;  // of the tensor core: D, which its products keep in order
   TensorArea area;
+  std::optional<std::uint32_t> rank = {};  // of the CTA whose memory it is; none: the warp's
 };
 
 /// 16 bytes of shared memory that hold elements of a factor: `count` rows or columns from `first`.
 struct TileChunk {
   std::uint64_t address = 0;
   int first = 0, count = 1;
+  std::optional<std::uint32_t> rank = {};  // of the CTA whose memory it is; none: the warp's
 };
 
-/// A factor that the tensor core reads in the block's shared memory.
+/// A factor that the tensor core reads in shared memory.
 struct TensorTile {
   char name = 'A';
   std::span<const TileChunk> chunks;
@@ -150,9 +152,11 @@ struct TensorProductPlaces {
   std::span<const TensorArea> others;    // cells on which all of D depends: scales, metadata
   std::span<const std::uint8_t> d_lane;  // of each row, in D's first part
   int d_column = 0, columns = 0;
-  int parts = 1;                           // of D's columns, each as many lanes below as D has rows
-  bool accumulates = false, half = false;  // half: of a cell the lower 16 bits
+  // Of D's columns, each as many lanes below the one before as D has rows, as are copies of A.
+  int parts = 1;
+  bool accumulates = false, half = false;   // half: of a cell the lower 16 bits
   const std::uint32_t* disabled = nullptr;  // lanes that are not written: four words
+  std::optional<std::uint32_t> rank = {};   // of the CTA whose tensor memory it is
 };
 
 /// What lanes are about to do to an mbarrier.
@@ -251,6 +255,10 @@ class Events {
   /// A warp has got columns, or says that its CTA allocates no more; it has given some back.
   virtual void takes_columns(Warp&, bool /*allocates*/) {}
   virtual void gives_columns(Warp&) {}
+  /// A warp is about to allocate for a pair of CTAs. Later, two warps of a pair have come to
+  /// allocate columns of both CTAs, or to give them back, told before they do.
+  virtual bool allocates_for_pair(Warp&, Block& /*peer*/) { return true; }
+  virtual void joined(Warp&, Warp& /*peer*/) {}
   virtual void wait(Warp&, AsyncKind, std::optional<std::uint32_t> /*pending*/, bool /*reads*/) {}
 };
 
@@ -293,9 +301,10 @@ class ValueEvents {
   virtual void load_tensor(Warp&, const TensorMove&, isa::TensorCell /*first*/) {}
   virtual void store_tensor(Warp&, const TensorMove&, isa::TensorCell /*first*/) {}
   virtual void multiply_tensor(Warp&, const TensorProductPlaces&) {}
-  /// 16 bytes of shared memory go to four cells from `to` on; `exactly`: as they are.
+  /// 16 bytes of shared memory go to four cells from `to` on, of the CTA of that rank; `exactly`:
+  /// as they are.
   virtual void copy_to_tensor(Warp&, const std::byte* /*from*/, isa::TensorCell /*to*/,
-                              bool /*exactly*/) {}
+                              bool /*exactly*/, std::uint32_t /*rank*/) {}
 };
 
 /// Of a launch, for as long as that runs.

@@ -259,7 +259,8 @@ struct Program {
   bool ordered = false;
   bool invalidates = false;  // it has mbarrier.inval
   bool uses_tensor_memory = false;
-  bool takes_clusters = false;  // it has clusterlaunchcontrol.try_cancel
+  bool takes_clusters = false;    // it has clusterlaunchcontrol.try_cancel
+  int cta_group = 0;              // of its tcgen05 instructions; 0: of none so far
   Dim3 required_block{0, 0, 0};   // .reqntid; zero: not stated
   std::uint64_t max_threads = 0;  // .maxntid; 0: not stated
   // Of a thread: as many as the kernel's bounds allow (0: none stated, so that setmaxnreg is

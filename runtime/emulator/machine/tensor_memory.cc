@@ -19,6 +19,7 @@ void TensorMemory::start() {
   allocations_.clear();
   last_count_ = 0;
   relinquished_.reset();
+  pair_requests_.clear();
   commits_.clear();
 }
 
@@ -49,7 +50,7 @@ std::optional<std::uint32_t> TensorMemory::allocate(std::uint32_t count, std::ui
   return std::nullopt;
 }
 
-std::string TensorMemory::deallocate(std::uint32_t address, std::uint32_t count) {
+std::string TensorMemory::misfit(std::uint32_t address, std::uint32_t count) const {
   const auto found = std::ranges::find(allocations_, address, &Allocation::first);
   if (found == allocations_.end()) {
     const bool inside = std::ranges::any_of(
@@ -62,8 +63,13 @@ std::string TensorMemory::deallocate(std::uint32_t address, std::uint32_t count)
   }
   if (found->count != count)
     return fmt::format("{} columns at address 0x{:x}, which has {}", count, address, found->count);
+  return {};
+}
+
+std::string TensorMemory::deallocate(std::uint32_t address, std::uint32_t count) {
+  if (std::string why = misfit(address, count); !why.empty()) return why;
   std::fill_n(owner_.begin() + address / granule, count / granule, std::uint8_t{0});
-  allocations_.erase(found);
+  allocations_.erase(std::ranges::find(allocations_, address, &Allocation::first));
   return {};
 }
 
@@ -92,6 +98,10 @@ void Block::hand_out_columns() {
       if (group.state == Group::State::for_columns) group.state = Group::State::ready;
 }
 
+Block* Block::peer() {
+  return (rank_ ^ 1) < cluster_.size() ? &cluster_.block(rank_ ^ 1) : nullptr;
+}
+
 std::string Block::columns_text(std::uint32_t wanted) const {
   std::uint32_t taken = 0;
   for (const TensorMemory::Allocation& each : tensor_->allocations()) taken += each.count;
@@ -114,6 +124,13 @@ void Warp::wait_for_columns(std::uint32_t wanted) {
                     .state = Group::State::for_columns,
                     .wanted = wanted,
                     .last_run = steps});
+  group &= ~mask;
+  leave = true;
+}
+
+void Warp::wait_for_peer() {
+  groups.push_back(
+      {.pc = pc - 1, .mask = mask, .state = Group::State::for_peer, .last_run = steps});
   group &= ~mask;
   leave = true;
 }

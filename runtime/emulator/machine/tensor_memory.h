@@ -21,6 +21,8 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
+struct Warp;
+
 /// Cells at neighbouring lanes and columns.
 struct TensorArea {
   int lane = 0, lanes = 0, column = 0, columns = 0;
@@ -54,13 +56,25 @@ class TensorMemory {
   std::string refusal(std::uint32_t count) const;
   /// The first column; nothing where no range of columns is free.
   std::optional<std::uint32_t> allocate(std::uint32_t count, std::uint32_t pc);
-  /// Why it is illegal; empty: it is done.
+  /// Why it is illegal to give them back; empty: it is not.
+  std::string misfit(std::uint32_t address, std::uint32_t count) const;
+  /// The same, and empty: it is done.
   std::string deallocate(std::uint32_t address, std::uint32_t count);
   void relinquish(std::uint32_t pc) { relinquished_ = pc; }
   std::optional<std::uint32_t> relinquished() const { return relinquished_; }
   const std::vector<Allocation>& allocations() const { return allocations_; }
   /// What is wrong with an access to those cells: beyond the end, or not allocated. Empty: nothing.
   std::string fault(const TensorArea& area) const;
+
+  /// What a warp of a pair of CTAs asks for; one of the other CTA has to ask for the same.
+  struct PairRequest {
+    Warp* warp = nullptr;
+    std::uint32_t pc = 0, lanes = 0;
+    bool allocates = false, done = false;
+    std::uint32_t address = 0, count = 0;
+  };
+  /// In the order in which the warps came.
+  std::deque<PairRequest>& pair_requests() { return pair_requests_; }
 
   /// The mbarriers at which a thread's commits are still to arrive, in their order.
   std::deque<std::byte*>& commits(std::uint32_t thread) { return commits_[thread]; }
@@ -73,6 +87,7 @@ class TensorMemory {
   std::vector<Allocation> allocations_;
   std::uint32_t last_count_ = 0;  // of the last allocation; 0: there was none
   std::optional<std::uint32_t> relinquished_;
+  std::deque<PairRequest> pair_requests_;
   std::map<std::uint32_t, std::deque<std::byte*>> commits_;
 };
 

@@ -47,7 +47,8 @@ std::string mbarrier_text(Warp& warp, const Group::Poll& poll) {
 std::uint32_t place_of(const Group& group) {
   const bool before = group.state == Group::State::ready ||
                       group.state == Group::State::gathering ||
-                      group.state == Group::State::for_columns;
+                      group.state == Group::State::for_columns ||
+                      group.state == Group::State::for_peer;
   return before ? group.pc : group.pc - 1;
 }
 
@@ -64,6 +65,9 @@ std::string awaited(Warp& warp, const Group& group) {
     case Group::State::in_warpgroup: return "the other warps of the warpgroup";
     case Group::State::for_registers: return warp.block->registers_text(warp, group.wanted);
     case Group::State::for_columns: return warp.block->columns_text(group.wanted);
+    case Group::State::for_peer:
+      return fmt::format("a warp of the other CTA of its pair to do so{}",
+                         warp.block->peer()->done() ? ", which has exited" : "");
     case Group::State::at_cluster: return "all threads of the cluster to arrive";
   }
   return {};

@@ -33,7 +33,8 @@ struct Group {
     in_warpgroup,
     at_cluster,
     for_registers,
-    for_columns  // of tensor memory: the op runs again when some are free
+    for_columns,  // of tensor memory: the op runs again when some are free
+    for_peer      // the other CTA of its pair: the op runs again when that has come
   };
 
   /// The last wait for an mbarrier that was not done, and how the lanes come back to it.
@@ -132,6 +133,8 @@ struct Warp {
   void wait_for_registers(std::uint32_t wanted);
   /// Parks them at this op, which runs again when columns of tensor memory are given back.
   void wait_for_columns(std::uint32_t wanted);
+  /// The same up to when the other CTA of its pair has come.
+  void wait_for_peer();
   /// Ends the turn of this warp after the op: it waits for something that another one does.
   void yield() {
     slice = 0;

@@ -64,8 +64,8 @@ struct Scratch::Store {
   struct {
     std::vector<std::uint32_t> a, b, c, d;
   } warpgroup;  // images of its operands
-  // By kind, .ws and the descriptor's bits.
-  std::map<std::tuple<TensorKind, bool, std::uint32_t>, TensorProduct> tensor_products;
+  // By kind, whether it is of a pair, and .ws, and the instruction descriptor.
+  std::map<std::tuple<TensorKind, bool, bool, std::uint32_t>, TensorProduct> tensor_products;
 };
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -66,8 +66,24 @@ std::string decode_stationary_shape(const Fields& f, const InstructionDescriptor
   return {};
 }
 
+std::string decode_shape_of_pair(const Fields& f, const InstructionDescriptor& to) {
+  if (is_scaled(to.kind) && to.sparse && to.m != 256)
+    return f.wrong("M / 16", 24, 5, "16 (M 256) with .cta_group::2 and .sp");
+  if (to.m != 128 && to.m != 256)
+    return f.wrong("M / 16", 24, 5, "8 or 16 (M 128 or 256) with .cta_group::2");
+  if (to.n < 16 || to.n > 256 || to.n % 16)
+    return f.wrong("N / 8", 17, 6, "an even number to 32 (N 16 to 256) with .cta_group::2");
+  if (to.kind == TensorKind::i8 && to.n % 32)
+    return f.wrong("N / 8", 17, 6, "a multiple of 4 (N 32 to 256) with .cta_group::2");
+  if (to.transposes_b && bits(to.b) <= 8 && to.n % 32)
+    return f.wrong("N / 8", 17, 6,
+                   "a multiple of 4 with .cta_group::2 and an MN-major B of 8 bits or less");
+  return {};
+}
+
 std::string decode_shape(const Fields& f, const InstructionDescriptor& to) {
   if (to.stationary) return decode_stationary_shape(f, to);
+  if (to.pair) return decode_shape_of_pair(f, to);
   const bool scaled = is_scaled(to.kind);
   if (to.sparse && to.m == 64)
     return f.wrong("M / 16", 24, 5,
@@ -94,8 +110,9 @@ int InstructionDescriptor::container_bits(Type type) const {
   return kind == TensorKind::f8f6f4 || kind == TensorKind::mxf8f6f4 ? 8 : bits(type);
 }
 
-std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, InstructionDescriptor& to,
-                   bool stationary) {
+std::string decode(TensorKind kind, const ProductWords& words, std::uint32_t bits,
+                   InstructionDescriptor& to) {
+  const bool sparse = words.sparse, stationary = words.stationary;
   const Fields f(kind, bits);
   const bool scaled = is_scaled(kind),
              fours = kind == TensorKind::mxf4 || kind == TensorKind::mxf4nvf4;
@@ -106,7 +123,8 @@ std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, Instruction
                    sparse ? "0: no source tells what the others choose," : "0 without .sp");
   if (kind != TensorKind::i8 && f.get(3, 1)) return f.wrong("saturate bit", 3, 1, "0");
   if (f.get(6, 1)) return f.wrong("reserved bit", 6, 1, "0");
-  to = {.kind = kind, .sparse = sparse, .stationary = stationary};
+  to = {.kind = kind, .sparse = sparse};
+  to.pair = words.pair, to.stationary = stationary;
   to.saturates = f.get(3, 1);
   const int b_width = fours ? 2 : 3;
   to.a = find(factor_types, kind, f.get(7, 3));

@@ -50,6 +50,7 @@ struct InstructionDescriptor {
   bool sparse = false;  // k counts the elements of B: a row of A stores half of them
   Type scale_type = Type::none;
   int scale_a_id = 0, scale_b_id = 0;
+  bool pair = false;  // of CTAs: each has half of the rows of A and D, and of the columns of B
   bool stationary = false;  // weight-stationary: .ws
   int most_shift = 0;       // columns of B, of .ws
 
@@ -57,18 +58,30 @@ struct InstructionDescriptor {
   std::string text() const;
   /// Bits from one element of A or B to the next, in shared memory without a swizzle.
   int container_bits(Type type) const;
+  /// Rows of A and D, and columns of B, that a CTA has.
+  int rows() const { return pair ? m / 2 : m; }
+  int columns() const { return pair ? n / 2 : n; }
   /// Elements of a row of A that are stored.
   int stored() const { return sparse ? k / 2 : k; }
-  /// D's columns come in so many parts, each in M lanes of its own: layouts E and G of .ws.
-  int parts() const { return stationary ? 128 / m : 1; }
-  /// Whether the rows are in 16 lanes of each 32: layout F.
-  bool in_halves() const { return m == 64 && !stationary; }
+  /// D's columns come in so many parts, each in rows() lanes of its own: layouts E and G of .ws,
+  /// and B, of a pair that has 64 rows in each CTA. A in tensor memory is there once for each part.
+  int parts() const { return stationary ? 128 / m : pair && m == 128 && !sparse ? 2 : 1; }
+  int columns_of_part() const { return n / parts(); }
+  /// Whether the rows are in 16 lanes of each 32: layouts C and F.
+  bool in_halves() const { return rows() == 64 && parts() == 1; }
 };
 
-/// Why `bits` are no descriptor of an instruction of that kind for one CTA, with .sp or without,
-/// with .ws or without, with the name of the field; empty: `to` has them.
-std::string decode(TensorKind kind, bool sparse, std::uint32_t bits, InstructionDescriptor& to,
-                   bool stationary = false);
+/// What the words of a product say beside its kind.
+struct ProductWords {
+  bool sparse = false;      // .sp
+  bool pair = false;        // .cta_group::2
+  bool stationary = false;  // .ws
+};
+
+/// Why `bits` are no descriptor of a product of that kind and with those words, with the name of
+/// the field; empty: `to` has them.
+std::string decode(TensorKind kind, const ProductWords& words, std::uint32_t bits,
+                   InstructionDescriptor& to);
 
 struct TileDescriptor {
   MatrixDescriptor tile;

@@ -84,16 +84,17 @@ struct TensorProduct::Plan {
       word = word >> bit % 8 & ((1u << bits(type)) - 1);
       return type == Type::e2m1 ? word << 2 : word;
     }
-    // Cells of an image (lane_map.h): (k / E) * padded + x. Those that are not read are zeros.
+    // Cells of an image (lane_map.h): (k / E) * padded + x, where x begins at `to`. Those that are
+    // not read are zeros, which those from 0 on come with.
     void read(std::span<const std::byte> shared, const TileDescriptor& tile,
-              std::vector<std::uint32_t>& image, int first, int count, int padded,
+              std::vector<std::uint32_t>& image, int first, int count, int to, int padded,
               const ColumnMask& mask = {}) const {
       const int per_cell = 32 / container;
-      image.assign(static_cast<std::size_t>(padded * k / per_cell), 0);
+      if (to == 0) image.assign(static_cast<std::size_t>(padded * k / per_cell), 0);
       for (int cell = 0; cell < k / per_cell; ++cell)
         for (int x = 0; x < count; ++x) {
           if (!mask.takes(x)) continue;
-          std::uint32_t& word = image[static_cast<std::size_t>(cell * padded + x)];
+          std::uint32_t& word = image[static_cast<std::size_t>(cell * padded + to + x)];
           if (!mn_major && !packed()) {
             std::memcpy(&word,
                         shared.data() + tile.address(false, container, first + x, cell * per_cell),
@@ -123,11 +124,21 @@ struct TensorProduct::Plan {
   Plan(const InstructionDescriptor& what, Path path)
       : what(what),
         rule(rule_for(what)),
-        a{what.a, what.container_bits(what.a), what.m, what.stored(), what.transposes_a},
-        b{what.b, what.container_bits(what.b), what.n, what.k, what.transposes_b} {
+        a{what.a, what.container_bits(what.a), what.rows(), what.stored(), what.transposes_a},
+        b{what.b, what.container_bits(what.b), what.columns(), what.k, what.transposes_b} {
     if (!is_scaled(what.kind)) arithmetic.emplace(form_of(what), rule, false, path);
-    for (int m = 0; m < what.m; ++m)
+    for (int m = 0; m < what.rows(); ++m)
       lanes.push_back(static_cast<std::uint8_t>(what.in_halves() ? m / 16 * 32 + m % 16 : m));
+  }
+
+  // Of D, or of a row of A in tensor memory.
+  int lane(const TensorOperands& operands, int m, int n) const {
+    return lanes[static_cast<std::size_t>(m)] + operands.half +
+           n / what.columns_of_part() * what.rows();
+  }
+  std::uint32_t& cell(const TensorOperands& operands, int m, int n, int column) const {
+    return operands
+        .cells[lane(operands, m, n) * columns_of_memory + column + n % what.columns_of_part()];
   }
 
   /// Codes of a row, and where they are: a code for each two (tf32), four or (four bits)
@@ -141,6 +152,8 @@ struct TensorProduct::Plan {
       lane = m / 16 * 16 + j / 4 * 8 + m % 8;
       bit = j % 4 * 4 + m / 8 % 2 * 16;
     }
+    // No source tells where those of 64 rows are: as A and D, which begin in the same lane.
+    if (what.in_halves()) lane = lane / 16 * 32 + lane % 16 + operands.half;
     return operands.cells[lane * columns_of_memory + operands.metadata_column + bit / 32] >>
                bit % 32 &
            15;
@@ -161,7 +174,7 @@ const TensorProduct& TensorProduct::of(const InstructionDescriptor& what, std::u
   constexpr std::size_t most = 256;
   auto& made = scratch.store().tensor_products;
   if (made.size() >= most) made.clear();
-  return made.try_emplace({what.kind, what.stationary, bits}, what).first->second;
+  return made.try_emplace({what.kind, what.pair, what.stationary, bits}, what).first->second;
 }
 
 const InstructionDescriptor& TensorProduct::what() const { return plan_->what; }
@@ -179,36 +192,30 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
   const InstructionDescriptor& what = plan_->what;
   auto& store = scratch.store().warpgroup;
   const bool half = what.d == Type::f16;
-  const auto row_of = [&](int m) {
-    return operands.cells +
-           (plan_->lanes[static_cast<std::size_t>(m)] + operands.half) * columns_of_memory;
-  };
-  const int columns = what.n / what.parts();
-  const auto cell_of_d = [&](int m, int n) -> std::uint32_t& {
-    return row_of(m)[n / columns * what.m * columns_of_memory + operands.d_column + n % columns];
-  };
-  plan_->b.read(operands.shared, operands.b, store.b, operands.mask.shift, what.n, what.n,
-                operands.mask);
+  for (int cta = 0; cta < (what.pair ? 2 : 1); ++cta)
+    plan_->b.read(what.pair ? operands.of_pair[static_cast<std::size_t>(cta)] : operands.shared,
+                  operands.b, store.b, operands.mask.shift, what.columns(), cta * what.columns(),
+                  what.n, operands.mask);
   // All of D is written behind all that is read.
   std::vector<std::uint32_t> results(
-      static_cast<std::size_t>(std::max(what.m, rows_at_once) * what.n));
-  for (int first = 0; first < what.m; first += rows_at_once) {
-    const int rows = std::min(rows_at_once, what.m - first);
+      static_cast<std::size_t>(std::max(what.rows(), rows_at_once) * what.n));
+  for (int first = 0; first < what.rows(); first += rows_at_once) {
+    const int rows = std::min(rows_at_once, what.rows() - first);
     if (operands.a_in_tensor) {
       const int cells = what.stored() * plan_->a.container / 32;
       store.a.assign(static_cast<std::size_t>(cells * rows_at_once), 0);
       for (int cell = 0; cell < cells; ++cell)
         for (int m = 0; m < rows; ++m)
           store.a[static_cast<std::size_t>(cell * rows_at_once + m)] =
-              row_of(first + m)[operands.a_column + cell];
+              plan_->cell(operands, first + m, 0, operands.a_column + cell);
     } else {
-      plan_->a.read(operands.shared, operands.a, store.a, first, rows, rows_at_once);
+      plan_->a.read(operands.shared, operands.a, store.a, first, rows, 0, rows_at_once);
     }
     store.c.assign(static_cast<std::size_t>(rows_at_once * what.n), 0);
     store.d.resize(store.c.size());
     for (int n = 0; operands.accumulates && n < what.n; ++n)
       for (int m = 0; m < rows; ++m) {
-        const std::uint32_t cell = cell_of_d(first + m, n);
+        const std::uint32_t cell = plan_->cell(operands, first + m, n, operands.d_column);
         store.c[static_cast<std::size_t>(n * rows_at_once + m)] =
             half                  ? divided(cell & 0xFFFF, 10, 5, operands.scale_d)
             : what.d == Type::f32 ? divided(cell, 23, 8, operands.scale_d)
@@ -245,12 +252,14 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
     }
     std::ranges::copy(store.d, results.begin() + static_cast<std::ptrdiff_t>(first) * what.n);
   }
-  for (int m = 0; m < what.m; ++m) {
-    const int lane = plan_->lanes[static_cast<std::size_t>(m)] + operands.half;
-    if (operands.disabled && operands.disabled[lane / 32] >> lane % 32 & 1) continue;
+  for (int m = 0; m < what.rows(); ++m) {
     const std::uint32_t* const from =
         results.data() + m / rows_at_once * rows_at_once * what.n + m % rows_at_once;
-    for (int n = 0; n < what.n; ++n) cell_of_d(m, n) = from[n * rows_at_once];
+    for (int n = 0; n < what.n; ++n) {
+      const int lane = plan_->lane(operands, m, n);
+      if (operands.disabled && operands.disabled[lane / 32] >> lane % 32 & 1) continue;
+      plan_->cell(operands, m, n, operands.d_column) = from[n * rows_at_once];
+    }
   }
 }
 
@@ -258,7 +267,7 @@ int TensorProduct::metadata_columns() const { return plan_->a.container >= 16 ? 
 
 std::optional<TensorProduct::IllegalCode> TensorProduct::illegal_code(
     const TensorOperands& operands) const {
-  for (int m = 0; m < plan_->what.m; ++m)
+  for (int m = 0; m < plan_->what.rows(); ++m)
     for (int j = 0; j < plan_->codes(); ++j) {
       const std::uint32_t code = plan_->code(operands, m, j);
       const bool legal =
@@ -270,7 +279,7 @@ std::optional<TensorProduct::IllegalCode> TensorProduct::illegal_code(
 
 std::uint64_t TensorProduct::multiply_adds() const {
   const InstructionDescriptor& what = plan_->what;
-  return std::uint64_t{1} * static_cast<unsigned>(what.m * what.n) *
+  return std::uint64_t{1} * static_cast<unsigned>(what.rows() * what.n) *
          static_cast<unsigned>(what.stored());
 }
 

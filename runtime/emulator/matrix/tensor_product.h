@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/matrix/tensor_product.h - tcgen05.mma of one CTA, bit for bit as far as anybody
+// runtime/emulator/matrix/tensor_product.h - tcgen05.mma, bit for bit as far as anybody
 // knows (rule.h): where its operands are in shared and tensor memory, and what it leaves there.
 //
 // Tensor memory is 128 lanes of 512 cells of 32 bits. Row m of D and of an A there is in lane m if
 // M is 128, in lane 32 * (m / 16) + m % 16 if it is 64, or 16 lanes below. Of a weight-stationary
 // product (.ws) with M 64 or 32 row m is in lane m, D's columns are in 2 or 4 parts, each M lanes
 // below the one before, and A and the metadata are there once for each part.
+//
+// Of a pair of CTAs it is what one of them has of D: half of the rows, by B of both. With M 128 D's
+// columns are in 2 parts, 64 lanes below each other, and A is there twice.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,7 +28,9 @@ namespace tartan::TARTAN_ABI::emulator {
 
 struct TensorOperands {
   std::span<const std::byte> shared;  // the block's, from address 0
-  std::uint32_t* cells = nullptr;     // lane * 512 + column
+  /// Of a pair: of both CTAs, the even one first.
+  std::array<std::span<const std::byte>, 2> of_pair = {};
+  std::uint32_t* cells = nullptr;  // lane * 512 + column
   TileDescriptor a, b;
   bool a_in_tensor = false;
   int a_column = 0, d_column = 0;
@@ -55,7 +61,7 @@ class TensorProduct {
   const InstructionDescriptor& what() const;
   /// The lane of each row, in the lower half, of D's first part.
   std::span<const std::uint8_t> lanes() const;
-  /// The bytes of a factor.
+  /// The bytes of a factor in a CTA.
   std::vector<TileBytes> bytes_of_a(const TileDescriptor& tile) const;
   std::vector<TileBytes> bytes_of_b(const TileDescriptor& tile, const ColumnMask& mask = {}) const;
   void run(const TensorOperands& operands, Scratch& scratch) const;

@@ -9,7 +9,7 @@
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
-constexpr int scale_lanes = 32, cells_of_lane = 512;
+constexpr int scale_lanes = 32, upper_lanes = 64, cells_of_lane = 512;
 constexpr std::size_t most_groups = 6;  // of 16 elements, with K = 96
 
 // ue8m0: 2^(bits - 127). Bit 7 of ue4m3 is ignored.
@@ -19,12 +19,14 @@ Term scale_of_bits(Type type, std::uint32_t bits) {
           bits == 0xFF ? Special::nan : Special::none};
 }
 
-// The scale of block `block` of row or column `i` of `count`.
-Term scale_at(const TensorOperands& operands, Type type, int column, int id, int count, int i,
-              int block) {
-  const int byte = id + block;
-  const std::uint32_t cell = operands.cells[i % scale_lanes * cells_of_lane + column +
-                                            byte / 4 * columns_of_scales(count) + i / scale_lanes];
+// The scale of block `block` of row or column `i` of `count`; those from `lower` on are 64 lanes
+// above the others.
+Term scale_at(const TensorOperands& operands, Type type, int column, int id, int count, int lower,
+              int i, int block) {
+  const int byte = id + block, lane = i % lower % scale_lanes + (i < lower ? 0 : upper_lanes);
+  const std::uint32_t cell =
+      operands.cells[lane * cells_of_lane + column + byte / 4 * columns_of_scales(count) +
+                     i % lower / scale_lanes];
   return scale_of_bits(type, cell >> byte % 4 * 8 & 0xFF);
 }
 
@@ -85,11 +87,11 @@ void multiply_bytes(const ScaledProduct& p, const TensorOperands& operands, int 
   for (int m = 0; m < rows; ++m)
     left.push_back(scaled(elements_of(what, what.a, what.stored(), a, rows, m, what.negates_a),
                           scale_at(operands, what.scale_type, operands.scale_a_column,
-                                   what.scale_a_id, what.m, first + m, 0)));
+                                   what.scale_a_id, what.rows(), what.rows(), first + m, 0)));
   for (int n = 0; n < what.n; ++n)
     right.push_back(scaled(elements_of(what, what.b, what.k, b, what.n, n, what.negates_b),
                            scale_at(operands, what.scale_type, operands.scale_b_column,
-                                    what.scale_b_id, what.n, n, 0)));
+                                    what.scale_b_id, what.n, what.columns_of_part(), n, 0)));
   std::vector<Term> met(static_cast<std::size_t>(what.stored()));
   for (int m = 0; m < rows; ++m) {
     const std::vector<std::size_t> which = met_by(p, m);
@@ -110,13 +112,13 @@ struct FourBitRow {
 
 FourBitRow four_bit_row(const ScaledProduct& p, const TensorOperands& operands, Type type,
                         int along, const std::uint32_t* image, int count, int i, bool negate,
-                        int column, int id, int of, int place) {
+                        int column, int id, int of, int lower, int place) {
   FourBitRow out;
   for (const Term& each : elements_of(p.what, type, along, image, count, i, negate))
     out.halves.push_back(each.significand ? each.significand * (1 << each.exponent) : 0);
   for (int block = 0; block < p.blocks; ++block)
     out.scales[static_cast<std::size_t>(block)] =
-        scale_at(operands, p.what.scale_type, column, id, of, place, block);
+        scale_at(operands, p.what.scale_type, column, id, of, lower, place, block);
   return out;
 }
 
@@ -134,10 +136,12 @@ void multiply_fours(const ScaledProduct& p, const TensorOperands& operands, int 
   std::vector<FourBitRow> left, right;
   for (int m = 0; m < rows; ++m)
     left.push_back(four_bit_row(p, operands, what.a, what.stored(), a, rows, m, what.negates_a,
-                                operands.scale_a_column, what.scale_a_id, what.m, first + m));
+                                operands.scale_a_column, what.scale_a_id, what.rows(), what.rows(),
+                                first + m));
   for (int n = 0; n < what.n; ++n)
     right.push_back(four_bit_row(p, operands, what.b, what.k, b, what.n, n, what.negates_b,
-                                 operands.scale_b_column, what.scale_b_id, what.n, n));
+                                 operands.scale_b_column, what.scale_b_id, what.n,
+                                 what.columns_of_part(), n));
   const int groups = what.stored() / p.rule.length;
   for (int m = 0; m < rows; ++m) {
     const std::vector<std::size_t> which = met_by(p, m);

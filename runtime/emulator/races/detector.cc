@@ -67,6 +67,7 @@ ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch, std::unique_pt
       shared_(cluster.size(), Shadow(~0u)),
       tensor_(cluster.size(), Shadow(~0u)),
       freed_columns_(cluster.size()),
+      begun_(cluster.size()),
       boxes_(cluster.size()),
       barriers_(std::size_t{16} * cluster.size()),
       outliving_(cluster.size()) {
@@ -81,6 +82,8 @@ void ClusterRaces::start(Cluster&, std::uint32_t index) {
   for (Shadow& shadow : shared_) shadow.clear();
   for (Shadow& shadow : tensor_) shadow.clear();
   for (VectorClock& each : freed_columns_) each = clocks_.fresh();
+  joined_.clear();
+  for (auto& each : begun_) each.clear();
   for (Boxes& boxes : boxes_) boxes.clear();
   for (VectorClock& each : barriers_) each = clocks_.fresh();
   for (auto& each : outliving_) each.clear();
@@ -346,6 +349,7 @@ void ClusterRaces::arrived_at_cluster(Warp& warp, bool relaxed) {
 void ClusterRaces::leave_cluster(Warp& warp, std::uint32_t lanes) {
   forget_narrow(warp.block->rank(), arrived_);
   clocks_.acquire(warp, lanes, arrived_);
+  note_begun(warp, lanes);
 }
 
 void ClusterRaces::released_cluster(Cluster&) {

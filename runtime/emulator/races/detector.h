@@ -55,6 +55,7 @@
 // first race in which one of these or cp.async takes part stops the launch.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -244,6 +245,8 @@ class ClusterRaces final : public Events {
   void wait_for_tensor(Warp& warp, TensorAgent agent) override;
   void takes_columns(Warp& warp, bool allocates) override;
   void gives_columns(Warp& warp) override;
+  bool allocates_for_pair(Warp& warp, Block& peer) override;
+  void joined(Warp& warp, Warp& peer) override;
   void commit_tensor(Warp& warp, int lane, std::byte* mbarrier) override;
   void commit(Warp& warp, AsyncKind kind) override;
   void wait(Warp& warp, AsyncKind kind, std::optional<std::uint32_t> pending, bool reads) override;
@@ -305,6 +308,8 @@ class ClusterRaces final : public Events {
     std::uint32_t after = 0, up_to = 0;
     RaceSide wait;
   };
+  /// What two warps of a pair of CTAs did as one: who knows of one of them knows of both.
+  using Joined = std::array<Epoch, 2>;
   class Judge;
   class AsyncJudge;
   class TensorJudge;
@@ -367,6 +372,10 @@ class ClusterRaces final : public Events {
   /// Products that a block's threads have not waited for.
   void report_unwaited(std::uint32_t rank);
 
+  /// What the other warp did as one with what that one did; null if there is nothing.
+  const Epoch* joined_with(const Past& past) const;
+  /// Behind a barrier of the cluster all of it has begun, whatever memory the barrier orders.
+  void note_begun(const Warp& warp, std::uint32_t lanes);
   /// Whether nothing orders what the two do.
   bool strangers(std::uint32_t one, std::uint32_t other) const;
   bool both_strong(const Past& past, const Warp& warp, Scope scope) const;
@@ -390,6 +399,8 @@ class ClusterRaces final : public Events {
   ThreadClocks clocks_;
   std::vector<Shadow> shared_, tensor_;     // of blocks
   std::vector<VectorClock> freed_columns_;  // what they know who have given columns back
+  std::vector<Joined> joined_;
+  std::vector<std::vector<Epoch>> begun_;  // of blocks: who knows that the whole cluster has begun
   std::vector<Boxes> boxes_;
   std::vector<VectorClock> barriers_;
   VectorClock arriving_, arrived_;  // at the cluster's barrier: in this phase, in the last one

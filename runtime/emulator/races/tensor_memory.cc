@@ -40,17 +40,12 @@ class ClusterRaces::TensorJudge {
   bool after_write(const Past& past) { return ordered(past, true); }
   bool after_read(const Past& past) { return ordered(past, false); }
   bool knows(const Past& past) const {
-    const bool core = touch_.agent == TensorAgent::core;
-    const auto of_lane = [&](std::uint32_t lane) {
-      const Epoch epoch{past.warp, past.time, lane};
-      return core ? races_.clocks_.knows(warp_, lane_, epoch)
-                  : races_.clocks_.some_know(warp_, epoch);
-    };
-    if (of_lane(past.deed.lane())) return true;
+    const Epoch epoch{past.warp, past.time, past.deed.lane()};
+    if (knows(epoch)) return true;
     if (actor(past) == Actor::tensor_core) return false;
-    for (std::uint32_t lane = 0; lane < 32; ++lane)  // all lanes of the warp did it
-      if (of_lane(lane)) return true;
-    return false;
+    if (some_lane_knows(epoch)) return true;
+    const Epoch* const other = actor(past) == Actor::thread ? races_.joined_with(past) : nullptr;
+    return other && some_lane_knows(*other);
   }
   bool all_ordered(const Past&) const { return false; }
   bool settled(const Past&, bool) const { return false; }
@@ -62,7 +57,8 @@ class ClusterRaces::TensorJudge {
   std::uint32_t own() const { return ~0u; }
   bool strangers(std::uint32_t, std::uint32_t) const { return false; }
   void unordered(const Past& past, std::uint64_t cell, bool wrote) {
-    Race race = races_.race_with(past, wrote, {.shared = true, .rank = warp_.block->rank()}, cell);
+    Race race = races_.race_with(
+        past, wrote, {.shared = true, .rank = touch_.rank.value_or(warp_.block->rank())}, cell);
     race.tensor = true;
     race.second = races_.side(who_.warp, warp_, lane_);
     race.second.writes = touch_.writes;
@@ -71,6 +67,16 @@ class ClusterRaces::TensorJudge {
 
  private:
   Actor actor(const Past& past) const { return races_.clocks_.numbers().actor(past.warp); }
+  bool knows(const Epoch& epoch) const {
+    return touch_.agent == TensorAgent::core ? races_.clocks_.knows(warp_, lane_, epoch)
+                                             : races_.clocks_.some_know(warp_, epoch);
+  }
+  // All lanes of its warp did it.
+  bool some_lane_knows(const Epoch& epoch) const {
+    for (std::uint32_t lane = 0; lane < 32; ++lane)
+      if (knows({epoch.warp, epoch.time, lane})) return true;
+    return false;
+  }
 
   bool ordered(const Past& past, bool wrote) {
     if (past.warp == last_.warp && past.time == last_.time && past.deed == last_.deed &&
@@ -110,7 +116,7 @@ bool ClusterRaces::access_tensor(Warp& warp, int lane, const TensorTouch& touch)
     who = clocks_.group_epoch(warp, issuer, actor_of(touch.agent));
   const Past now{who.warp, who.time, Deed(warp.pc - 1, issuer, 0)};
   TensorJudge judge(*this, warp, issuer, touch, who);
-  Shadow& shadow = tensor_[warp.block->rank()];
+  Shadow& shadow = tensor_[touch.rank.value_or(warp.block->rank())];
   const auto bytes = 4 * static_cast<std::uint64_t>(touch.area.columns);
   for (int i = 0; i < touch.area.lanes && !cluster_.stopped(); ++i) {
     const std::uint64_t at = static_cast<std::uint64_t>(touch.area.lane + i) * lane_bytes +
@@ -121,33 +127,40 @@ bool ClusterRaces::access_tensor(Warp& warp, int lane, const TensorTouch& touch)
   return !cluster_.stopped();
 }
 
-// Chunks come by pages, as the shadow has them.
+// Chunks come by pages, as the shadow has them, of each CTA.
 bool ClusterRaces::read_tile(Warp& warp, int lane, const TensorTile& tile) {
-  const std::uint32_t rank = warp.block->rank();
+  const std::uint32_t own = warp.block->rank();
   const auto issuer = static_cast<std::uint32_t>(lane);
   clocks_.issue_to_core(warp, warp.pc);
   const AsyncAccess access{
       .who = {clocks_.number(warp, Actor::tensor_core), clocks_.time(warp), issuer},
       .operand = tile.name};
-  const std::uint64_t end = warp.block->shared_bytes();
-  chunks_.assign((end + Shadow::page_bytes - 1) / Shadow::page_bytes, 0);
-  for (const TileChunk& each : tile.chunks)
-    if (each.address + Shadow::chunk_bytes <= end)
+  const Past now{access.who.warp, access.who.time, Deed(warp.pc - 1, issuer, 0)};
+  for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank) {
+    const std::uint64_t end = cluster_.block(rank).shared_bytes();
+    chunks_.assign((end + Shadow::page_bytes - 1) / Shadow::page_bytes, 0);
+    const TileChunk* any = nullptr;
+    for (const TileChunk& each : tile.chunks) {
+      if (each.rank.value_or(own) != rank || each.address + Shadow::chunk_bytes > end) continue;
+      any = &each;
       chunks_[each.address / Shadow::page_bytes] |=
           std::uint64_t{1} << each.address % Shadow::page_bytes / Shadow::chunk_bytes;
-  const Past now{access.who.warp, access.who.time, Deed(warp.pc - 1, issuer, 0)};
-  const Place place{.shared = true, .rank = rank};
-  AsyncJudge judge(*this, warp, issuer, access, place);
-  for (std::uint64_t page = 0; page < chunks_.size() && !cluster_.stopped(); ++page)
-    if (chunks_[page]) shared_[rank].read_chunks(page, chunks_[page], now, judge);
-  if (!tile.chunks.empty())
-    note_outliving(warp, {true, rank, tile.chunks.front().address}, access.who, false);
+    }
+    if (!any) continue;
+    AsyncJudge judge(*this, warp, issuer, access, {.shared = true, .rank = rank});
+    for (std::uint64_t page = 0; page < chunks_.size() && !cluster_.stopped(); ++page)
+      if (chunks_[page]) shared_[rank].read_chunks(page, chunks_[page], now, judge);
+    note_outliving(warp, {true, rank, any->address}, access.who, false);
+  }
   return !cluster_.stopped();
 }
 
 // Columns that another warp has given back are free once it has: it came before.
 void ClusterRaces::takes_columns(Warp& warp, bool allocates) {
-  if (allocates) clocks_.acquire(warp, warp.mask, freed_columns_[warp.block->rank()]);
+  if (!allocates) return;
+  clocks_.acquire(warp, warp.mask, freed_columns_[warp.block->rank()]);
+  if (Block* const peer = warp.program->cta_group == 2 ? warp.block->peer() : nullptr)
+    clocks_.acquire(warp, warp.mask, freed_columns_[peer->rank()]);
 }
 
 void ClusterRaces::gives_columns(Warp& warp) {
@@ -159,7 +172,15 @@ void ClusterRaces::wait_for_tensor(Warp& warp, TensorAgent agent) {
 }
 
 void ClusterRaces::commit_tensor(Warp& warp, int lane, std::byte* mbarrier) {
-  clocks_.release_core(warp, static_cast<std::uint32_t>(lane), pending(warp, mbarrier, false));
+  const auto issuer = static_cast<std::uint32_t>(lane);
+  const Epoch who{clocks_.number(warp, Actor::tensor_core), clocks_.time(warp), issuer};
+  VectorClock& told = pending(warp, mbarrier, false);
+  clocks_.release_core(warp, issuer, told);
+  clocks_.release_ends(warp, issuer, mbarrier_places_.size(), told);
+  // It arrives when the work is done: another CTA has to live as long.
+  const auto address = address_of(mbarrier);
+  if (address && rank_at(*address, 0) != warp.block->rank())
+    note_outliving(warp, {true, rank_at(*address, 0), *address & shared_offset_mask}, who, true);
 }
 
 // ---- What findings say.

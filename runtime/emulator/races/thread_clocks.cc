@@ -424,6 +424,14 @@ void ThreadClocks::release_core(const Warp& warp, std::uint32_t lane, VectorCloc
   to.raise(number(warp, Actor::thread), 1u << lane, mine.to_core.time - 1);
 }
 
+void ThreadClocks::release_ends(const Warp& warp, std::uint32_t lane, std::size_t mbarriers,
+                                VectorClock& to) const {
+  for (const Group& group : warps_[index(warp)].groups)
+    for (std::uint32_t i = 0; group.lanes >> lane & 1 && i < mbarriers; ++i)
+      if (const LaneTimes* const times = group.now.find(number_of_mbarrier(i)))
+        to.raise(number_of_mbarrier(i), all, times->least());
+}
+
 bool ThreadClocks::has_waited(const Epoch& epoch) const {
   if (numbers_.cluster(epoch.warp) != cluster_) return false;
   const Actor actor = numbers_.actor(epoch.warp);

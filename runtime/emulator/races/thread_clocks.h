@@ -149,6 +149,10 @@ class ThreadClocks {
   /// and with it what that work came behind: all that the lane knew, and did, when it issued the
   /// last of it.
   void release_core(const Warp& warp, std::uint32_t lane, VectorClock& to);
+  /// And so are the phases that the lane knows to be over, of the first so many mbarriers: what
+  /// they completed came before what the tensor core read.
+  void release_ends(const Warp& warp, std::uint32_t lane, std::size_t mbarriers,
+                    VectorClock& to) const;
 
   // wgmma: groups of a warpgroup, each of whose warps commits them and waits for them.
   Epoch product_epoch(const Warp& warp) const;
