@@ -52,10 +52,9 @@ constexpr std::string_view refused_words[] = {"mbarrier::report::validity",
                                               "%locality_domain",
                                               "%perctamemory"};
 
-// The same of tcgen05: CTA pairs, and what sm_107 adds.
-constexpr std::string_view refused_tensor_words[] = {"cta_group::2",  "exclusive", "kind::ti16",
-                                                     "decompress::",  "ashift",    "shift",
-                                                     "sync_restrict", "spcompress"};
+// The same of tcgen05, what sm_107 adds among it.
+constexpr std::string_view refused_tensor_words[] = {
+    "exclusive", "kind::ti16", "decompress::", "ashift", "shift", "sync_restrict", "spcompress"};
 
 // A prefetch does nothing, whatever it names.
 bool is_emulated(std::string_view text) {

@@ -386,7 +386,6 @@ tcgen05.dealloc.cta_group::1.sync.aligned.b32 r6, 512;
 TEST(EmulatorTensorMemory, RefusesWhatItDoesNotRun) {
   const std::pair<const char*, const char*> refused[] = {
       {"tcgen05.shift.cta_group::1.down [ta];\n", "whose direction no source tells"},
-      {"tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\n", "CTA pairs"},
       {"tcgen05.mma.cta_group::1.kind::f16.ashift [ta], [ta], db, r3, p;\n",
        ".ashift: no source tells its direction"},
   };

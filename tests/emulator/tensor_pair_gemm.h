@@ -134,6 +134,47 @@ inline std::vector<Cells> cells_before(const Gemm& g, int a_scales = 384, int b_
   return out;
 }
 
+/// The start of a kernel of a pair: r18 is the rank, r19 that in the pair, rd9 its own part of the input, of so many
+/// bytes, and warp 0 has allocated.
+inline std::string pair_start(std::size_t bytes) {
+  return "mov.u32 r18, %cluster_ctarank;\nand.b32 r19, r18, 1;\nbarrier.cluster.arrive.aligned;\n"
+         "barrier.cluster.wait.aligned;\n@!alloc bra ALLOCATED;\n"
+         "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 512;\n"
+         "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\nALLOCATED:\n"
+         "bar.sync 0;\nld.shared.b32 ta, [slot];\nand.b32 r2, r1, 3;\n"
+         "shl.b32 r2, r2, 21;\nadd.u32 own, ta, r2;\n" +
+         fmt::format("mul.wide.u32 rd2, r19, {};\nadd.s64 rd9, rd9, rd2;\n", bytes);
+}
+/// Then one thread, q, of the CTA of that rank goes on: rd4 is where `image` begins, in 16 bytes.
+inline std::string pair_issues(int rank) {
+  return "tcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync;\n"
+         "fence.proxy.async.shared::cta;\nbarrier.cluster.arrive.aligned;\n"
+         "barrier.cluster.wait.aligned;\ntcgen05.fence::after_thread_sync;\n" +
+         fmt::format("setp.eq.and.u32 q, r19, {}, q;\n", rank) +
+         "@!q bra ISSUED;\nand.b32 r4, r4, 0x3ffff;\nshr.u32 r4, r4, 4;\ncvt.u64.u32 rd4, r4;\n";
+}
+/// And all of both CTAs wait for it; rd1 is each thread's part of the output.
+inline std::string pair_waits(int columns) {
+  return "and.b32 r3, r18, 14;\nmov.u32 r4, 3;\nshl.b32 r3, r4, r3;\ncvt.u16.u32 mask, r3;\ntcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster."
+         "multicast::cluster.b64 [done], mask;\nISSUED:\n"
+         "WAIT:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [done], 0;\n"
+         "@!p bra WAIT;\ntcgen05.fence::after_thread_sync;\n" +
+         fmt::format(
+             "mad.lo.u32 r3, r18, 128, r0;\nmul.wide.u32 rd1, r3, {};\nadd.s64 rd1, rd0, rd1;\n",
+             4 * columns);
+}
+inline std::string pair_ends() {
+  return "tcgen05.fence::before_thread_sync;\nbarrier.cluster.arrive.aligned;\n"
+         "barrier.cluster.wait.aligned;\n@!alloc bra FREED;\n"
+         "tcgen05.dealloc.cta_group::2.sync.aligned.b32 ta, 512;\nFREED:\n";
+}
+inline std::string pair_text(const std::string& body, std::size_t image_bytes,
+                             const std::string& target = "sm_100a") {
+  std::string out = tensor_text(
+      body, 0, fmt::format(".shared .align 1024 .b8 image[{}];\n", image_bytes), target);
+  return out.insert(out.find(".reg .pred"), ".reg .b16 mask;\n");
+}
+
 /// D of both CTAs, all lanes: [rank][lane][column].
 inline Plan plan(const PairGemm& pair) {
   const Gemm& g = pair.whole;
@@ -162,21 +203,8 @@ inline Plan plan(const PairGemm& pair) {
       before += fmt::format("tcgen05.st.sync.aligned.32x32b.x{}.b32 [own+{}], {};\n", width,
                             each.column + first, numbered("v", width));
     }
-  std::string body = "mov.u32 r19, %cluster_ctarank;\nbarrier.cluster.arrive.aligned;\n"
-                     "barrier.cluster.wait.aligned;\n@!alloc bra ALLOCATED;\n"
-                     "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 512;\n"
-                     "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\nALLOCATED:\n"
-                     "bar.sync 0;\nld.shared.b32 ta, [slot];\nand.b32 r2, r1, 3;\n"
-                     "shl.b32 r2, r2, 21;\nadd.u32 own, ta, r2;\n";
-  body += fmt::format("mul.wide.u32 rd2, r19, {};\nadd.s64 rd9, rd9, rd2;\n",
-                      4 * of_rank[0].size());
-  body += fill_image(image_words) + before;
-  body +=
-      "tcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync;\n"
-      "fence.proxy.async.shared::cta;\nbarrier.cluster.arrive.aligned;\n"
-      "barrier.cluster.wait.aligned;\ntcgen05.fence::after_thread_sync;\n" +
-      fmt::format("setp.eq.and.u32 q, r19, {}, q;\n", pair.issuer) +
-      "@!q bra ISSUED;\nand.b32 r4, r4, 0x3ffff;\nshr.u32 r4, r4, 4;\ncvt.u64.u32 rd4, r4;\n";
+  std::string body = pair_start(4 * of_rank[0].size()) + fill_image(image_words) + before +
+                     pair_issues(pair.issuer);
   for (std::size_t i = 0; i < g.disabled.size(); ++i)
     body += fmt::format("mov.b32 r{}, {};\n", 10 + i, g.disabled[i]);
   body += fmt::format("mov.b32 r8, 0x{:x};\nadd.u32 r9, ta, {};\n", instruction_descriptor(g),
@@ -195,14 +223,7 @@ inline Plan plan(const PairGemm& pair) {
         g.scaled() ? fmt::format(", [ta+{}], [ta+{}]", 384 + 4 * step, 400 + 8 * step) : "",
         g.scale_d ? fmt::format(", {}", g.scale_d) : "");
   }
-  body +=
-      "mov.b16 mask, 3;\ntcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster."
-      "multicast::cluster.b64 [done], mask;\nISSUED:\n"
-      "WAIT:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [done], 0;\n"
-      "@!p bra WAIT;\ntcgen05.fence::after_thread_sync;\n";
-  body += fmt::format(
-      "mad.lo.u32 r3, r19, 128, r0;\nmul.wide.u32 rd1, r3, {};\nadd.s64 rd1, rd0, rd1;\n",
-      4 * d_columns(g));
+  body += pair_waits(d_columns(g));
   for (int first = 0; first < d_columns(g); first += 8) {
     body += fmt::format(
         "tcgen05.ld.sync.aligned.32x32b.x8.b32 {}, [own+{}];\ntcgen05.wait::ld.sync.aligned;\n",
@@ -216,13 +237,8 @@ inline Plan plan(const PairGemm& pair) {
                           g.d == "f16" ? fmt::format("and.b32 w{0}, w{0}, 65535;\n", i) : "",
                           4 * (first + i), i);
   }
-  body += "tcgen05.fence::before_thread_sync;\nbarrier.cluster.arrive.aligned;\n"
-          "barrier.cluster.wait.aligned;\n@!alloc bra FREED;\n"
-          "tcgen05.dealloc.cta_group::2.sync.aligned.b32 ta, 512;\nFREED:\n";
   Plan out;
-  out.text = tensor_text(
-      body, 0, fmt::format(".shared .align 1024 .b8 image[{}];\n", 4 * image_words), g.target);
-  out.text.insert(out.text.find(".reg .pred"), ".reg .b16 mask;\n");
+  out.text = pair_text(body + pair_ends(), 4 * image_words, g.target);
   out.in = of_rank[0];
   out.in.insert(out.in.end(), of_rank[1].begin(), of_rank[1].end());
   return out;

@@ -54,7 +54,8 @@ void ClusterRaces::acquire_map(Warp& warp, const std::uint64_t* at, Window windo
 // ---- mbarriers.
 
 void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier,
-                                   Actor actor, std::uint32_t alike, bool invalidates) {
+                                   Actor actor, std::uint32_t alike, bool invalidates,
+                                   std::optional<Epoch> over, std::optional<Epoch> or_over) {
   const auto address = address_of(mbarrier);
   if (!address) return;
   std::uint64_t at[32];
@@ -70,7 +71,9 @@ void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::b
                              .mbarrier = true,
                              .invalidates = invalidates,
                              .scope = Scope::cluster,
-                             .alike = alike});
+                             .alike = alike,
+                             .over = over,
+                             .or_over = or_over});
 }
 
 void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
@@ -110,6 +113,10 @@ bool ClusterRaces::exists(Warp& warp, int lane, const std::byte* mbarrier) {
 bool ClusterRaces::use_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
                                 const MbarrierUse& use) {
   if (use.action == MbarrierAction::invalidate) return true;
+  if (use.by_tensor_core)
+    return this->use(warp, lanes, mbarrier, false,
+                     Epoch{clocks_.number(warp, Actor::tensor_core), clocks_.time(warp),
+                           static_cast<std::uint32_t>(std::countr_zero(lanes))});
   if (use.action != MbarrierAction::init) return this->use(warp, lanes, mbarrier, use.by_copies);
   initialise(warp, std::countr_zero(lanes), mbarrier, use.alike);
   return true;
@@ -124,9 +131,12 @@ bool ClusterRaces::test_mbarrier(Warp& warp, int lane, std::byte* mbarrier, bool
   return exists(warp, lane, mbarrier);
 }
 
-bool ClusterRaces::use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies) {
+// What counts in a phase is over when that is.
+bool ClusterRaces::use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies,
+                       std::optional<Epoch> over) {
   if (!exists(warp, std::countr_zero(lanes), mbarrier)) return false;
-  access_mbarrier(warp, lanes, mbarrier, by_copies ? Actor::cp_async : Actor::thread);
+  access_mbarrier(warp, lanes, mbarrier, by_copies ? Actor::cp_async : Actor::thread, 0, false,
+                  over, completing_on(mbarrier));
   return !cluster_.stopped();
 }
 
@@ -321,7 +331,7 @@ std::optional<Epoch> ClusterRaces::completing_on(const std::byte* mbarrier) cons
 
 bool ClusterRaces::issue_copy(Warp& warp, int lane, const AsyncCopy& copy) {
   const Filled& filled = copy.filled;
-  if (!use(warp, 1u << lane, copy.mbarrier)) return false;
+  if (!use(warp, 1u << lane, copy.mbarrier, false, completing_on(copy.mbarrier))) return false;
   if (!filled.generic) completes_at(warp, lane, copy.mbarrier);
   const auto who = completing_on(copy.mbarrier);
   if (!who) return true;

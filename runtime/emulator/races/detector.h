@@ -146,6 +146,8 @@ struct WatchedAccess {
   std::uint32_t element_bytes = 0;  // of a strong one; 0: elements of several sizes
   bool continues = false;           // a strong write that goes on from what is there
   bool observes = false;            // and gives that
+  // Of an mbarrier: it is over for those who know of one of these; none: of the access.
+  std::optional<Epoch> over = {}, or_over = {};
 };
 
 /// A strong access of some lanes, as it orders threads.
@@ -263,7 +265,8 @@ class ClusterRaces final : public Events {
   void invalidate(Warp& warp, int lane, const std::byte* mbarrier);
   /// Before `lanes` arrive there, or their copies of cp.async do, expect bytes or complete some;
   /// exists(): before they wait. False: after a finding that stops them.
-  bool use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies = false);
+  bool use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies = false,
+           std::optional<Epoch> over = {});
   bool exists(Warp& warp, int lane, const std::byte* mbarrier);
   /// A copy, of the async proxy, will complete there.
   void completes_at(const Warp& warp, int lane, const std::byte* mbarrier);
@@ -297,6 +300,7 @@ class ClusterRaces final : public Events {
     std::uint32_t thread = 0, pc = 0;  // who issued it
     std::uint64_t address = 0;
     bool writes = false, own = false;
+    std::optional<Epoch> or_who = {};  // who knows of that knows of it, too
   };
   /// Lanes of a warp at a collective, and the warp's time before it.
   struct Meeting {
@@ -342,7 +346,8 @@ class ClusterRaces final : public Events {
                             const Place& memory, const LaneGroup& group, const Past& now);
   /// Of mbarrier.init and mbarrier.inval: `alike`, `invalidates` as in WatchedAccess.
   void access_mbarrier(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Actor actor,
-                       std::uint32_t alike = 0, bool invalidates = false);
+                       std::uint32_t alike = 0, bool invalidates = false,
+                       std::optional<Epoch> over = {}, std::optional<Epoch> or_over = {});
   // Of converged.cc.
   std::size_t index(const Warp& warp) const;
   bool together(const Warp& warp, const Past& past) const;
@@ -367,7 +372,8 @@ class ClusterRaces final : public Events {
   void judge_predecessor(const Warp& warp, std::uint32_t lanes, const Place& place,
                          std::uint64_t bytes, const RaceSide& side, bool wide);
   /// An access that may come when the block whose shared memory it is has exited.
-  void note_outliving(const Warp& warp, const Place& place, const Epoch& who, bool writes);
+  void note_outliving(const Warp& warp, const Place& place, const Epoch& who, bool writes,
+                      std::optional<Epoch> or_who = {});
   void report_exit(std::uint32_t rank, const Outliving& access);
   /// Products that a block's threads have not waited for.
   void report_unwaited(std::uint32_t rank);

@@ -9,12 +9,13 @@
 namespace tartan::TARTAN_ABI::emulator {
 
 void ClusterRaces::note_outliving(const Warp& warp, const Place& place, const Epoch& who,
-                                  bool writes) {
+                                  bool writes, std::optional<Epoch> or_who) {
   if (!launch_.whole || !place.shared) return;
   outliving_[place.rank][std::uint64_t{who.warp} << 5 | who.lane] = {
       who,         clocks_.number(warp),
       warp.pc - 1, place.address,
-      writes,      place.rank == warp.block->rank()};
+      writes,      place.rank == warp.block->rank(),
+      or_who};
 }
 
 // A block's shared memory is there until its last thread exits: some thread of it has to know that
@@ -23,7 +24,8 @@ void ClusterRaces::finish(Cluster&) {
   for (std::uint32_t rank = 0; rank < cluster_.size(); ++rank)
     for (const auto& [key, access] : outliving_[rank]) {
       const bool known = std::ranges::any_of(cluster_.block(rank).warps(), [&](const Warp& warp) {
-        return clocks_.some_know(warp, access.who);
+        return clocks_.some_know(warp, access.who) ||
+               (access.or_who && clocks_.some_know(warp, *access.or_who));
       });
       if (!known) report_exit(rank, access);
     }

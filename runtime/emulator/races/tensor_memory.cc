@@ -173,14 +173,9 @@ void ClusterRaces::wait_for_tensor(Warp& warp, TensorAgent agent) {
 
 void ClusterRaces::commit_tensor(Warp& warp, int lane, std::byte* mbarrier) {
   const auto issuer = static_cast<std::uint32_t>(lane);
-  const Epoch who{clocks_.number(warp, Actor::tensor_core), clocks_.time(warp), issuer};
   VectorClock& told = pending(warp, mbarrier, false);
   clocks_.release_core(warp, issuer, told);
   clocks_.release_ends(warp, issuer, mbarrier_places_.size(), told);
-  // It arrives when the work is done: another CTA has to live as long.
-  const auto address = address_of(mbarrier);
-  if (address && rank_at(*address, 0) != warp.block->rank())
-    note_outliving(warp, {true, rank_at(*address, 0), *address & shared_offset_mask}, who, true);
 }
 
 // ---- What findings say.
