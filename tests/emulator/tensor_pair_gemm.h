@@ -51,8 +51,7 @@ inline int row_at(const Gemm& g, int lane) {
   switch (rows_of(g)) {
     case Rows::all: return lane;
     case Rows::twice: return lane % 64;
-    case Rows::scattered:
-      return lane / 16 % 2 == g.half / 16 ? lane / 32 * 16 + lane % 16 : -1;
+    case Rows::scattered: return lane / 16 % 2 == g.half / 16 ? lane / 32 * 16 + lane % 16 : -1;
   }
   return {};
 }
@@ -78,18 +77,18 @@ inline std::vector<Cells> cells_before(const Gemm& g, int a_scales = 384, int b_
                      return 0;
                    }});
   if (g.a_in_tensor)
-    out.push_back({256, 8 * g.steps, [&g, rows](int rank, int lane, int cell) {
-                     std::uint32_t word = 0;
-                     const int container = g.container(g.a), per = 32 / container,
-                               m = row_at(g, lane);
-                     for (int i = 0; i < per && m >= 0; ++i) {
-                       std::uint32_t bits = g.a_bits[static_cast<std::size_t>(
-                           (rank * rows + m) * g.depth() + cell * per + i)];
-                       if (container == 8 && g.a == "e2m1") bits <<= 2;
-                       word |= bits << i * container;
-                     }
-                     return word;
-                   }});
+    out.push_back(
+        {256, 8 * g.steps, [&g, rows](int rank, int lane, int cell) {
+           std::uint32_t word = 0;
+           const int container = g.container(g.a), per = 32 / container, m = row_at(g, lane);
+           for (int i = 0; i < per && m >= 0; ++i) {
+             std::uint32_t bits =
+                 g.a_bits[static_cast<std::size_t>((rank * rows + m) * g.depth() + cell * per + i)];
+             if (container == 8 && g.a == "e2m1") bits <<= 2;
+             word |= bits << i * container;
+           }
+           return word;
+         }});
   for (int step = 0; g.sparse && step < g.steps; ++step) {
     const bool wide = g.container(g.a) >= 16;
     Words words(2 * 128 * 2);  // [rank][lane][column]
@@ -134,8 +133,8 @@ inline std::vector<Cells> cells_before(const Gemm& g, int a_scales = 384, int b_
   return out;
 }
 
-/// The start of a kernel of a pair: r18 is the rank, r19 that in the pair, rd9 its own part of the input, of so many
-/// bytes, and warp 0 has allocated.
+/// The start of a kernel of a pair: r18 is the rank, r19 that in the pair, rd9 its own part of the
+/// input, of so many bytes, and warp 0 has allocated.
 inline std::string pair_start(std::size_t bytes) {
   return "mov.u32 r18, %cluster_ctarank;\nand.b32 r19, r18, 1;\nbarrier.cluster.arrive.aligned;\n"
          "barrier.cluster.wait.aligned;\n@!alloc bra ALLOCATED;\n"
@@ -155,7 +154,8 @@ inline std::string pair_issues(int rank) {
 }
 /// And all of both CTAs wait for it; rd1 is each thread's part of the output.
 inline std::string pair_waits(int columns) {
-  return "and.b32 r3, r18, 14;\nmov.u32 r4, 3;\nshl.b32 r3, r4, r3;\ncvt.u16.u32 mask, r3;\ntcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster."
+  return "and.b32 r3, r18, 14;\nmov.u32 r4, 3;\nshl.b32 r3, r4, r3;\ncvt.u16.u32 mask, "
+         "r3;\ntcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster."
          "multicast::cluster.b64 [done], mask;\nISSUED:\n"
          "WAIT:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [done], 0;\n"
          "@!p bra WAIT;\ntcgen05.fence::after_thread_sync;\n" +
@@ -190,9 +190,9 @@ inline Plan plan(const PairGemm& pair) {
   std::string before;
   for (const Cells& each : cells_before(g))
     for (int first = 0; first < each.count; first += 8) {
-      before += fmt::format(
-          "add.s64 rd2, rd9, {};\nmul.wide.u32 rd3, r0, 32;\nadd.s64 rd2, rd2, rd3;\n",
-          4 * of_rank[0].size());
+      before +=
+          fmt::format("add.s64 rd2, rd9, {};\nmul.wide.u32 rd3, r0, 32;\nadd.s64 rd2, rd2, rd3;\n",
+                      4 * of_rank[0].size());
       for (int rank = 0; rank < 2; ++rank)
         for (int lane = 0; lane < 128; ++lane)
           for (int i = 0; i < 8; ++i)
@@ -271,9 +271,8 @@ inline std::string difference(const Gemm& g, const Words& got) {
 inline std::string difference(const PairGemm& pair,
                               const DeviceOptions& options = {.checks = Checks::all}) {
   const Plan made = plan(pair);
-  const KernelRun run =
-      run_tensor(made.text, static_cast<std::size_t>(256 * d_columns(pair.whole)), made.in,
-                 options, pair_launch);
+  const KernelRun run = run_tensor(made.text, static_cast<std::size_t>(256 * d_columns(pair.whole)),
+                                   made.in, options, pair_launch);
   if (!run.launched || !run.findings.empty()) return findings_text(run);
   return difference(pair.whole, run.out);
 }

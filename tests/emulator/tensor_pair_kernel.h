@@ -53,7 +53,8 @@ inline std::string text_of(const PairKernel& kernel) {
     for (int first = 0; first < each.count; first += 8, words += 128 * 8) {
       cells += fmt::format(
           "add.s64 rd2, rd9, {};\nmul.wide.u32 rd3, r0, 32;\nadd.s64 rd2, rd2, rd3;\n", 4 * words);
-      for (int i = 0; i < 8; ++i) cells += fmt::format("ld.global.b32 v{0}, [rd2+{1}];\n", i, 4 * i);
+      for (int i = 0; i < 8; ++i)
+        cells += fmt::format("ld.global.b32 v{0}, [rd2+{1}];\n", i, 4 * i);
       const int left = each.count - first, width = left > 4 ? 8 : left > 2 ? 4 : left;
       cells += fmt::format("tcgen05.st.sync.aligned.32x32b.x{}.b32 [own+{}], {};\n", width,
                            each.column + first, numbered("v", width));
@@ -91,10 +92,11 @@ barrier.cluster.arrive.aligned;
 barrier.cluster.wait.aligned;
 tcgen05.fence::after_thread_sync;
 )";
-  body += "setp.ne.u32 p, r0, 0;\n@p bra ISSUE;\nmov.b64 rd4, map_a;\ncvta.param.u64 rd4, rd4;\n"
-          "mov.b64 rd5, map_b;\ncvta.param.u64 rd5, rd5;\nmov.u32 r4, tiles;\n"
-          "mov.u32 r5, full;\nand.b32 r5, r5, 0xFEFFFFFF;\n" +
-          fmt::format("mul.lo.u32 r6, rank, {};\nmul.lo.u32 r7, rank, {};\n", rows, columns);
+  body +=
+      "setp.ne.u32 p, r0, 0;\n@p bra ISSUE;\nmov.b64 rd4, map_a;\ncvta.param.u64 rd4, rd4;\n"
+      "mov.b64 rd5, map_b;\ncvta.param.u64 rd5, rd5;\nmov.u32 r4, tiles;\n"
+      "mov.u32 r5, full;\nand.b32 r5, r5, 0xFEFFFFFF;\n" +
+      fmt::format("mul.lo.u32 r6, rank, {};\nmul.lo.u32 r7, rank, {};\n", rows, columns);
   for (int i = 0; i < kernel.stages(); ++i) {
     const int stage = i % 2;
     if (i >= 2)
@@ -110,10 +112,11 @@ tcgen05.fence::after_thread_sync;
     load("rd4", 0, "r6");
     load("rd5", b_at, "r7");
   }
-  body += "bra ISSUED;\nISSUE:\nsetp.eq.and.u32 p, r0, 32, lead;\n@!p bra ISSUED;\n"
-          "mov.u32 r4, tiles;\nand.b32 r4, r4, 0x3ffff;\nshr.u32 r4, r4, 4;\n"
-          "cvt.u64.u32 rd4, r4;\n" +
-          fmt::format("mov.b32 r8, 0x{:x};\n", instruction_descriptor(g));
+  body +=
+      "bra ISSUED;\nISSUE:\nsetp.eq.and.u32 p, r0, 32, lead;\n@!p bra ISSUED;\n"
+      "mov.u32 r4, tiles;\nand.b32 r4, r4, 0x3ffff;\nshr.u32 r4, r4, 4;\n"
+      "cvt.u64.u32 rd4, r4;\n" +
+      fmt::format("mov.b32 r8, 0x{:x};\n", instruction_descriptor(g));
   constexpr std::uint64_t tile = std::uint64_t{2} << 61 | std::uint64_t{1} << 46 |
                                  std::uint64_t{64} << 32 | std::uint64_t{1} << 16;
   for (int i = 0; i < kernel.stages(); ++i) {
@@ -127,16 +130,17 @@ tcgen05.fence::after_thread_sync;
           "tcgen05.mma.cta_group::2.kind::{}{} [ta], da, db, r8{}, p;\n",
           tile + start, tile + start + static_cast<std::uint64_t>(b_at / 16), i + step, g.kind,
           g.scaled() ? ".block_scale" + g.vector : "",
-          g.scaled()
-              ? fmt::format(", [ta+{}], [ta+{}]", 128 + 4 * (4 * i + step), 256 + 8 * (4 * i + step))
-              : "");
+          g.scaled() ? fmt::format(", [ta+{}], [ta+{}]", 128 + 4 * (4 * i + step),
+                                   256 + 8 * (4 * i + step))
+                     : "");
     }
     body += fmt::format(
         "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
         "[empty+{}], mask;\n",
         8 * stage);
   }
-  body += R"(tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], mask;
+  body +=
+      R"(tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [done], mask;
 ISSUED:
 bar.warp.sync 0xffffffff;
 DONE:
@@ -156,9 +160,10 @@ tcgen05.fence::after_thread_sync;
                           g.d == "f16" ? fmt::format("and.b32 w{0}, w{0}, 65535;\n", i) : "",
                           4 * (first + i), i);
   }
-  body += "tcgen05.fence::before_thread_sync;\nbarrier.cluster.arrive.aligned;\n"
-          "barrier.cluster.wait.aligned;\n@!alloc bra FREED;\n"
-          "tcgen05.dealloc.cta_group::2.sync.aligned.b32 ta, 512;\nFREED:\n";
+  body +=
+      "tcgen05.fence::before_thread_sync;\nbarrier.cluster.arrive.aligned;\n"
+      "barrier.cluster.wait.aligned;\n@!alloc bra FREED;\n"
+      "tcgen05.dealloc.cta_group::2.sync.aligned.b32 ta, 512;\nFREED:\n";
   std::string text = tensor_text(
       body, 0,
       fmt::format(".shared .align 1024 .b8 tiles[{}];\n.shared .align 8 .b64 full[2], empty[2];\n",

@@ -14,11 +14,11 @@ PairKernel kernel_of(const std::string& kind, int m, int n, int stages) {
   PairKernel out;
   Gemm& g = out.whole;
   g.kind = kind;
-  g.a = g.b = kind == "i8"                   ? "s8"
-              : kind == "f16"                ? "bf16"
-              : kind == "tf32"               ? "tf32"
-              : kind.starts_with("mxf4")     ? "e2m1"
-                                             : "e4m3";
+  g.a = g.b = kind == "i8"               ? "s8"
+              : kind == "f16"            ? "bf16"
+              : kind == "tf32"           ? "tf32"
+              : kind.starts_with("mxf4") ? "e2m1"
+                                         : "e4m3";
   g.d = kind == "i8" ? "s32" : "f32";
   g.m = m;
   g.n = n;
@@ -79,8 +79,7 @@ TEST(EmulatorTensorPairKernels, BothCtasExpectBytes) {
     ptx.replace(ptx.find(mbarrier) + std::string(mbarrier).size(), 1, "2");
   const auto exploration = std::make_shared<detail::Exploration>();
   exploration->proves = true;
-  const KernelRun run =
-      run_pair(kernel, ptx, {.exploration = exploration, .checks = Checks::all});
+  const KernelRun run = run_pair(kernel, ptx, {.exploration = exploration, .checks = Checks::all});
   ASSERT_EQ(findings_text(run), "");
   EXPECT_EQ(difference(kernel.whole, run.out), "");
   for (const detail::Obstacle& each : exploration->obstacles) ADD_FAILURE() << each.text;
@@ -137,14 +136,16 @@ TEST(EmulatorTensorPairKernels, FindMistakes) {
        "asynchronous-race",
        "of CTA rank 1 is written"},
       // Without .cta_group::2 a copy cannot complete at the other CTA's mbarrier.
-      {{{"::bytes.cta_group::2", "::bytes"}}, "memory-fault",
+      {{{"::bytes.cta_group::2", "::bytes"}},
+       "memory-fault",
        "completes at an mbarrier of rank 0: expected one of the same CTA"},
       // The bytes of one CTA are expected; more than come.
       {{{expect(1, bytes), expect(1, bytes / 2)}}, "asynchronous-race", ""},
       {{{expect(1, bytes), expect(1, bytes + 16)}}, "deadlock", "16 bytes"},
       // Stages are freed in one of the CTAs.
       {{{"mov.b16 mask, 3;\n", "mov.b16 mask, 1;\n"}}, "deadlock", "mbarrier"},
-      {{{"tcgen05.commit.cta_group::2", "tcgen05.commit.cta_group::1"}}, "cta-group",
+      {{{"tcgen05.commit.cta_group::2", "tcgen05.commit.cta_group::1"}},
+       "cta-group",
        "must use the same group"},
       {{{"tcgen05.dealloc.cta_group::2.sync.aligned.b32 ta, 512",
          "tcgen05.dealloc.cta_group::2.sync.aligned.b32 ta, 256"}},
@@ -190,8 +191,10 @@ TEST(EmulatorTensorPairKernels, FindStoresThatAreUnderWay) {
   const std::string stored = "tcgen05.wait::st.sync.aligned;\n",
                     told = "fence.proxy.async.shared::cta;\n" + barrier;
   EXPECT_EQ(text_of({}), "");
-  for (const Change& change : {Change{stored, ""}, {told, "fence.proxy.async.shared::cta;\n"
-                                                         "bar.sync 0;\n"}}) {
+  for (const Change& change : {Change{stored, ""},
+                               {told,
+                                "fence.proxy.async.shared::cta;\n"
+                                "bar.sync 0;\n"}}) {
     const std::string text = text_of({change});
     EXPECT_NE(text.find("[asynchronous-race]"), std::string::npos) << text;
     EXPECT_NE(text.find("tcgen05.st"), std::string::npos) << text;
@@ -217,7 +220,8 @@ TEST(EmulatorTensorPairKernels, FindArrivalsOfTheWrongScope) {
   fill(pair.whole, random);
   Plan made = plan(pair);
   const std::string end = "tcgen05.fence::before_thread_sync;\n" + barrier + "@!alloc bra FREED;\n";
-  const std::size_t mma = made.text.find("tcgen05.mma"), commit = made.text.find("and.b32 r3, r18, 14");
+  const std::size_t mma = made.text.find("tcgen05.mma"),
+                    commit = made.text.find("and.b32 r3, r18, 14");
   const std::string again = made.text.substr(mma, commit - mma);
   const std::string right = changed(
       made.text,
@@ -253,9 +257,8 @@ TEST(EmulatorTensorPairKernels, NeedAPair) {
   std::mt19937 random(1);
   fill(pair.whole, random);
   const Plan made = plan(pair);
-  const std::string text = findings_text(
-      run_tensor(made.text, 256 * 16, made.in, {.checks = Checks::all},
-                 {.grid = {1}, .block = {128}}));
+  const std::string text = findings_text(run_tensor(
+      made.text, 256 * 16, made.in, {.checks = Checks::all}, {.grid = {1}, .block = {128}}));
   EXPECT_NE(text.find("[tensor-memory]"), std::string::npos) << text;
   EXPECT_NE(text.find("expected one with an even number of CTAs"), std::string::npos) << text;
 }

@@ -166,10 +166,11 @@ TEST(EmulatorTensorPairs, EqualTheModelInLargerClusters) {
   const std::string both =
       "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 "
       "[done], mask;\n";
-  made.text.replace(made.text.find(both), both.size(),
-                    "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
-                    "mov.u32 r3, done;\nmapa.shared::cluster.u32 r3, r3, 0;\n"
-                    "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [r3];\n");
+  made.text.replace(
+      made.text.find(both), both.size(),
+      "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [done];\n"
+      "mov.u32 r3, done;\nmapa.shared::cluster.u32 r3, r3, 0;\n"
+      "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.b64 [r3];\n");
   run = run_tensor(made.text, words, made.in, {.checks = Checks::all}, pair_launch);
   ASSERT_EQ(findings_text(run), "");
   EXPECT_EQ(difference(g, run.out), "");
@@ -206,8 +207,8 @@ TEST(EmulatorTensorPairs, CopyInBothCtas) {
                   in[rank * 1024 + lane / 8 * 64 + i / 4 * 32 + lane % 8 * 4 + i % 4])
             << rank << " " << lane << " " << i;
   // The source of the even CTA is overwritten before it is over.
-  const std::string text = findings_text(run(
-      "mov.u32 r5, image;\nand.b32 r5, r5, 0xFEFFFFFF;\nst.shared::cluster.b32 [r5], r5;\n"));
+  const std::string text = findings_text(
+      run("mov.u32 r5, image;\nand.b32 r5, r5, 0xFEFFFFFF;\nst.shared::cluster.b32 [r5], r5;\n"));
   EXPECT_NE(text.find("[asynchronous-race]"), std::string::npos) << text;
   EXPECT_NE(text.find("of CTA rank 0 is read by tcgen05.cp"), std::string::npos) << text;
 }
@@ -227,9 +228,8 @@ TEST(EmulatorTensorPairs, WaitForColumnsOfBothCtas) {
   };
   const std::string slots = ".shared .align 4 .b32 slots[2];\n";
   for (const char* schedule : {"", "1", "2", "3"}) {
-    const KernelRun run =
-        run_tensor(tensor_text(body("mov.u32 r5, 64;\n"), 0, slots), 1, {1},
-                   {.schedule = schedule, .checks = Checks::all}, pair_launch);
+    const KernelRun run = run_tensor(tensor_text(body("mov.u32 r5, 64;\n"), 0, slots), 1, {1},
+                                     {.schedule = schedule, .checks = Checks::all}, pair_launch);
     EXPECT_EQ(findings_text(run), "") << schedule;
   }
   const std::string text = findings_text(
@@ -286,8 +286,7 @@ TEST(EmulatorTensorPairs, FindMissingCopies) {
     EXPECT_NE(at, std::string::npos) << ptx;
     // The upper lanes get something else.
     ptx.insert(ptx.rfind("tcgen05.st", at), "setp.gt.u32 p, r0, 63;\n@p xor.b32 v0, v0, 0x0101;\n");
-    return findings_text(
-        run_tensor(ptx, 256 * 32, made.in, {.checks = Checks::all}, pair_launch));
+    return findings_text(run_tensor(ptx, 256 * 32, made.in, {.checks = Checks::all}, pair_launch));
   };
   std::string text = text_of(256);
   EXPECT_NE(text.find("expected a copy there"), std::string::npos) << text;

@@ -353,9 +353,7 @@ void rank_of(Warp& warp, const Op& op) {
   auto* d = lanes<std::uint32_t>(warp, op.d);
   const auto* a = lanes<Address>(warp, op.a);
   const std::uint32_t own = warp.block->rank();
-  each_lane(warp.mask, [=](int i) {
-    d[i] = rank_at(static_cast<std::uint32_t>(a[i]), own);
-  });
+  each_lane(warp.mask, [=](int i) { d[i] = rank_at(static_cast<std::uint32_t>(a[i]), own); });
 }
 
 void decode_mapa(Decoder& d) {

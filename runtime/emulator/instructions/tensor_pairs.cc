@@ -133,8 +133,7 @@ Met allocate_both(Request& mine, Request& other) {
       tell(warp, &Events::takes_columns, true);
       warp.block->fill_columns(*first, each->count);
       good = good && touch_columns(warp, warp.block->rank(), *each);
-      if (good)
-        tell(warp, &ValueEvents::gave_columns, warp.block->tensor().allocations().back());
+      if (good) tell(warp, &ValueEvents::gave_columns, warp.block->tensor().allocations().back());
     });
   return good ? Met::yes : Met::failed;
 }

@@ -80,7 +80,6 @@ class Multiplication {
     std::vector<TileChunk> a = {}, b = {};
     std::vector<TensorArea> scales = {}, others = {};  // and metadata; others: of what counts alone
   };
-
   TensorMemory& memory(const Part& part) { return part.cta->tensor(); }
   TensorOperands operands_of(const Part& part) {
     TensorOperands out = operands_;
@@ -200,7 +199,6 @@ class Multiplication {
   }
   int a_columns() const { return what_.stored() * what_.container_bits(what_.a) / 32; }
 
-  // The same place in each CTA.
   bool place_tile(char name, std::uint32_t slot, bool mn_major, Type type, TileDescriptor& to) {
     const std::uint64_t bits = lanes<std::uint64_t>(warp_, word(slot))[lane_];
     const std::string why = decode(bits, mn_major, what_.container_bits(type), to, what_.k == 96);

@@ -136,7 +136,8 @@ class Block {
   std::string registers_text(const Warp& warp, std::uint32_t wanted) const;
   /// Of programs that use it.
   TensorMemory& tensor() { return *tensor_; }
-  /// The other CTA of its pair, whose rank differs in the last bit; null where the cluster has none.
+  /// The other CTA of its pair, whose rank differs in the last bit; null where the cluster has
+  /// none.
   Block* peer();
   /// Nobody has written these columns: in a further run they have other contents.
   void fill_columns(std::uint32_t first, std::uint32_t count);

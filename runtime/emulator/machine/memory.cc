@@ -161,8 +161,7 @@ bool resolve_cluster(Warp& warp, const std::uint64_t* addresses, std::uint32_t b
   for (std::uint32_t m = warp.mask; m; m &= m - 1) {
     const int lane = std::countr_zero(m);
     const std::uint64_t offset = addresses[lane] & shared_offset_mask;
-    const std::uint32_t rank =
-        rank_at(addresses[lane] & shared_address_mask, warp.block->rank());
+    const std::uint32_t rank = rank_at(addresses[lane] & shared_address_mask, warp.block->rank());
     Block* block = rank < cluster.size() ? &cluster.block(rank) : nullptr;
     if (!block || offset + bytes > block->shared_bytes() || block->done()) {
       report_bad_address(warp, Window::cluster, lane, addresses[lane], bytes);

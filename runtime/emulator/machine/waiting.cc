@@ -45,10 +45,9 @@ std::string mbarrier_text(Warp& warp, const Group::Poll& poll) {
 
 // The instruction at which its lanes are.
 std::uint32_t place_of(const Group& group) {
-  const bool before = group.state == Group::State::ready ||
-                      group.state == Group::State::gathering ||
-                      group.state == Group::State::for_columns ||
-                      group.state == Group::State::for_peer;
+  const bool before =
+      group.state == Group::State::ready || group.state == Group::State::gathering ||
+      group.state == Group::State::for_columns || group.state == Group::State::for_peer;
   return before ? group.pc : group.pc - 1;
 }
 

@@ -276,8 +276,8 @@ void ClusterRaces::note_groups(const Warp& warp, const WatchedAccess& access, co
     }
     for (std::uint32_t m = outliving ? group.lanes : 0; m; m &= m - 1)
       note_outliving(warp, where,
-                     access.over.value_or(Epoch{
-                         now.warp, now.time, static_cast<std::uint32_t>(std::countr_zero(m))}),
+                     access.over.value_or(Epoch{now.warp, now.time,
+                                                static_cast<std::uint32_t>(std::countr_zero(m))}),
                      access.writes, access.or_over);
   }
 }

@@ -199,8 +199,8 @@ std::string RaceReports::memory_text(const Race& race) const {
                                    : global_text(context_, race.address);
   // A tensor core may use the memory of the other CTA of its pair.
   for (const RaceSide* side : {&race.first, &race.second})
-    if (race.kind != Race::Kind::exited && side->actor == Actor::tensor_core && side->thread && race.shared &&
-        numbers_.rank(*side->thread) != race.rank)
+    if (race.kind != Race::Kind::exited && side->actor == Actor::tensor_core && side->thread &&
+        race.shared && numbers_.rank(*side->thread) != race.rank)
       return text + fmt::format(" of CTA rank {}", race.rank);
   return text;
 }

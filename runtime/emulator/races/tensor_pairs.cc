@@ -28,9 +28,8 @@ void ClusterRaces::note_begun(const Warp& warp, std::uint32_t lanes) {
   std::vector<Epoch>& all = begun_[warp.block->rank()];
   const Epoch now{clocks_.number(warp), clocks_.time(warp),
                   static_cast<std::uint32_t>(std::countr_zero(lanes))};
-  const bool known = std::ranges::any_of(all, [&](const Epoch& each) {
-    return each.warp == now.warp && each.lane == now.lane;
-  });
+  const bool known = std::ranges::any_of(
+      all, [&](const Epoch& each) { return each.warp == now.warp && each.lane == now.lane; });
   if (!known) all.push_back(now);
 }
 

@@ -39,10 +39,10 @@ void ClusterRaces::filled(const Warp& warp, const std::byte* at, std::uint64_t b
   if (!address) return;
   const std::uint32_t pc = warp.pc - 1;
   boxes_[rank_at(*address, 0)].add({.first = *address & shared_offset_mask,
-                                            .shape = shape,
-                                            .pc = pc,
-                                            .filled = {who.warp, who.time, Deed(pc, 0, 0)}},
-                                           bytes);
+                                    .shape = shape,
+                                    .pc = pc,
+                                    .filled = {who.warp, who.time, Deed(pc, 0, 0)}},
+                                   bytes);
 }
 
 // Rows with a swizzle have no continuation: what lies behind belongs to the next row.
