@@ -211,6 +211,8 @@ TEST(EmulatorTensorWeights, FindsMistakes) {
               "A: lane 32, column 256 has"},
              {store, "", "uninitialized-read", "was never written"},
              {"fence.proxy.async.shared::cta;\n", "", "proxy-fence", "insert fence.proxy.async"},
+             {"tcgen05.commit", "mbarrier.arrive.shared::cta.b64 _, [done];\n@!q tcgen05.commit",
+              "asynchronous-race", "expected tcgen05.commit in the thread that issued it"},
          });
 }
 
@@ -233,6 +235,19 @@ TEST(EmulatorTensorWeights, FindsMistakesOfSparseOnes) {
               "tensor-memory", "the metadata: lane 0, column 480 has"},
              {store, "mov.b32 v0, 0;\n" + store, "sparse-metadata", "illegal code 0x0"},
          });
+}
+
+// Without .ws no source tells where its metadata are.
+TEST(EmulatorTensorWeights, RefuseSparseProductsOfM64ThatAreNotWeightStationary) {
+  std::mt19937 random(1);
+  Gemm g{.m = 64, .n = 16, .sparse = true};
+  g.layout_b = {128, false};
+  fill(g, random);
+  const std::string found = difference(g);
+  EXPECT_NE(
+      found.find("neither the manual's text nor CUTLASS tells where the metadata of M 64 are"),
+      std::string::npos)
+      << found;
 }
 
 // Columns that are zeros are not read: nobody has to write them.
