@@ -175,6 +175,10 @@ TEST(EmulatorTensorPairKernels, FindMistakes) {
     if (each.rule.empty() && each.says.empty()) EXPECT_EQ(text, "") << what;
     else EXPECT_NE(text.find("[" + each.rule), std::string::npos) << what << "\n" << text;
     EXPECT_NE(text.find(each.says), std::string::npos) << what << "\n" << text;
+    // In another order, too.
+    const std::string later =
+        findings_text(run_pair(kernel, ptx, {.schedule = "1", .checks = Checks::all}));
+    EXPECT_EQ(later.empty(), text.empty()) << what << "\n" << later;
   }
 }
 
