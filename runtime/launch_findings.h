@@ -18,7 +18,8 @@ inline bool only_warns(std::string_view id) {
       "same-value-race"_rule.id,     "weak-cas-read"_rule.id,      "store-at-exit"_rule.id,
       "store-by-every-lane"_rule.id, "proxy-fence-read"_rule.id,   "mbarrier-init-fence"_rule.id,
       "mbarrier-wait-scope"_rule.id, "schedule-dependent"_rule.id, "undecided"_rule.id,
-      "converged-exchange"_rule.id,  "repeated-init"_rule.id};
+      "converged-exchange"_rule.id,  "repeated-init"_rule.id,      "unspecified-order"_rule.id,
+      "collector-use"_rule.id};
   return std::ranges::find(ids, id) != std::end(ids);
 }
 
@@ -27,7 +28,8 @@ inline bool only_warns(std::string_view id) {
 inline bool is_shown_by_launch(std::string_view id) {
   return id == "newer-than-known"_rule.id || id == "maybe-divergent"_rule.id ||
          id == "missing-wait"_rule.id || id == "missing-barrier"_rule.id ||
-         id == "register-bounds"_rule.id;
+         id == "register-bounds"_rule.id || id == "instruction-descriptor"_rule.id ||
+         id == "matrix-descriptor"_rule.id || id == "tensor-memory"_rule.id;
 }
 
 /// Whether a warning is about what a text newer than known has: a launch refuses it, if its kernel

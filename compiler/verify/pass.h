@@ -86,5 +86,7 @@ void check_warpgroups(Context& context, const FunctionView& view);
 void check_proxies(Context& context, const FunctionView& view);
 void check_alignment(Context& context, const FunctionView& view);
 void check_performance(Context& context, const FunctionView& view);
+void check_tensor_descriptors(Context& context, const FunctionView& view);
+void check_tensor_loads(Context& context, const FunctionView& view);
 
 }  // namespace tartan::TARTAN_ABI::verify

@@ -24,8 +24,9 @@ constexpr void (*function_passes[])(Context&, const FunctionView&) = {
 };
 // Likely errors in legal code. For functions with warp-level instructions or asynchronous copies.
 constexpr void (*sanity_passes[])(Context&, const FunctionView&) = {
-    check_provenance, check_convergence, check_asynchronous, check_warpgroups,
-    check_proxies,    check_alignment,   check_performance,
+    check_provenance,   check_convergence, check_asynchronous, check_warpgroups,
+    check_proxies,      check_alignment,   check_performance,  check_tensor_descriptors,
+    check_tensor_loads,
 };
 
 bool has_collectives(const ptx::Module& module, const ptx::Function& function) {
@@ -34,7 +35,8 @@ bool has_collectives(const ptx::Module& module, const ptx::Function& function) {
     const isa::Spelling& spelling = module.spelling(module.instructions[statement.index]);
     const isa::Convergence needs = spelling.row().convergence;
     if ((needs != isa::Convergence::None && needs != isa::Convergence::Mask) ||
-        spelling.opcode == isa::Opcode::bar_warp || isa::is_asynchronous_copy(spelling.opcode))
+        spelling.opcode == isa::Opcode::bar_warp || isa::is_asynchronous_copy(spelling.opcode) ||
+        isa::is_tensor_memory(spelling.opcode))
       return true;
   }
   return false;
