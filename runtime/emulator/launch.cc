@@ -16,6 +16,8 @@
 #include "compiler/support/host_memory.h"
 #include "runtime/emulator/interruption.h"
 #include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/matrix/rule.h"
+#include "runtime/emulator/matrix/tensor_product.h"
 #include "runtime/emulator/module.h"
 #include "runtime/emulator/observers.h"
 #include "runtime/emulator/schedules/exploration.h"
@@ -118,6 +120,7 @@ class Work {
     int turns_in_vain = 0;   // since one of them was done
     std::size_t room = 0;
     Report report;
+    const NumericRule* least = nullptr;  // of products whose types their descriptors say
   };
 
   void run_share() {
@@ -133,6 +136,9 @@ class Work {
     report_.warp_instructions += share.report.warp_instructions;
     report_.lane_instructions += share.report.lane_instructions;
     report_.multiply_adds += share.report.multiply_adds;
+    if (!share.least || (least_ && least_->trust >= share.least->trust)) return;
+    least_ = share.least;
+    report_.trust = {std::string(name(least_->trust)), "tcgen05.mma", std::string(least_->source)};
   }
 
   bool given_up(std::uint64_t index) const { return index > failed_.load() || out_of_memory_; }
@@ -201,6 +207,8 @@ class Work {
 
   void finish(Share& share, const Running& now) {
     now.cluster->count(share.report);
+    const NumericRule* const rule = least_known_product(now.cluster->scratch);
+    if (rule && (!share.least || share.least->trust < rule->trust)) share.least = rule;
     const std::uint64_t done = done_ += context_.cluster.count();
     if (options_.progress) options_.progress(done, blocks_);
     if (context_.watch && context_.watch->stopped()) interruption_.add(now.index, *now.cluster);
@@ -248,6 +256,7 @@ class Work {
   std::atomic<std::uint64_t> next_ = 0;
   std::atomic<std::uint64_t> failed_ = std::numeric_limits<std::uint64_t>::max();
   std::mutex mutex_;
+  const NumericRule* least_ = nullptr;  // as Share::least
   Report report_;
   std::optional<Finding> finding_;
   Interruption interruption_;

@@ -116,6 +116,7 @@ void Machine::add(const Report& report, const std::optional<NumericBasis>& basis
   if (basis && rank(report_.trust) < static_cast<int>(basis->trust))
     report_.trust = {std::string(emulator::name(basis->trust)), basis->instruction,
                      std::string(basis->source)};
+  if (rank(report_.trust) < rank(report.trust)) report_.trust = report.trust;
 }
 
 void Machine::add(const Finding& finding, Diag failure) {

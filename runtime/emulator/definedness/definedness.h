@@ -106,7 +106,7 @@ class ClusterDefinedness final : public ValueEvents {
   void load_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) override;
   void store_tensor(Warp& warp, const TensorMove& move, isa::TensorCell first) override;
   void multiply_tensor(Warp& warp, const TensorProductPlaces& places) override;
-  void copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to, bool exactly,
+  void copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to, std::uint64_t bytes,
                       std::uint32_t rank) override;
 
   /// Registers that got defined values by an op of its own.

@@ -95,13 +95,13 @@ void ClusterDefinedness::store_tensor(Warp& warp, const TensorMove& move, isa::T
 }
 
 void ClusterDefinedness::copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to,
-                                        bool exactly, std::uint32_t rank) {
+                                        std::uint64_t bytes, std::uint32_t rank) {
   if (launch_.poisoned) return;
   constexpr std::size_t words = 4;
   const Piece source = piece(warp, from);
   std::uint32_t* const cells = &tensor_[rank][TensorMemory::index(to.lane, to.column)];
-  const bool any = any_undefined(source, 4 * words);
-  if (any && exactly) std::memcpy(cells, source.bits, 4 * words);
+  const bool any = any_undefined(source, bytes);
+  if (any && bytes == 4 * words) std::memcpy(cells, source.bits, 4 * words);
   else std::fill_n(cells, words, any ? ~0u : 0u);
 }
 
@@ -113,19 +113,20 @@ void ClusterDefinedness::multiply_tensor(Warp& warp, const TensorProductPlaces& 
   constexpr std::uint64_t chunk = 16;
   const std::size_t rows = places.d_lane.size();
   std::vector<std::uint8_t> of_row(rows), of_column(static_cast<std::size_t>(places.columns));
-  const auto look = [&](std::span<const TileChunk> chunks, std::vector<std::uint8_t>& marks) {
+  const auto look = [&](std::span<const TileChunk> chunks, int bytes,
+                        std::vector<std::uint8_t>& marks) {
     for (const TileChunk& each : chunks) {
       const std::vector<std::byte>& shared = shared_[each.rank.value_or(own)];
       if (each.address + chunk > shared.size()) continue;
       const auto from = shared.begin() + static_cast<std::ptrdiff_t>(each.address);
-      if (std::all_of(from, from + chunk, [](std::byte bits) { return bits == std::byte{0}; }))
+      if (std::all_of(from, from + bytes, [](std::byte bits) { return bits == std::byte{0}; }))
         continue;
       for (int i = each.first; i < each.first + each.count; ++i)
         if (static_cast<std::size_t>(i) < marks.size()) marks[static_cast<std::size_t>(i)] = 1;
     }
   };
-  look(places.a, of_row);
-  look(places.b, of_column);
+  look(places.a, places.a_bytes, of_row);
+  look(places.b, places.b_bytes, of_column);
   const int below = static_cast<int>(rows);
   for (std::size_t row = 0; places.a_cells.columns && row < rows; ++row)
     for (int part = 0; part < places.parts; ++part)

@@ -88,8 +88,8 @@ void move_rows(Warp& warp, Block& cta, const Op& op, std::span<const TileChunk> 
     const int at = column + static_cast<int>(i) * chunk_words % (shape.bytes / 4);
     for (int copied = 0; copied <= shape.copies; ++copied) {
       const int target = first + lane_of(shape, chunks[i].first) + copied * shape.distance;
-      tell(warp, &ValueEvents::copy_to_tensor, from, isa::TensorCell{target, at}, width == 8,
-           cta.rank());
+      tell(warp, &ValueEvents::copy_to_tensor, from, isa::TensorCell{target, at},
+           static_cast<std::uint64_t>(chunk_bytes * width / 8), cta.rank());
       for (int word = 0; word < chunk_words; ++word)
         cta.tensor().cell(target, at + word) = words[static_cast<std::size_t>(word)];
     }

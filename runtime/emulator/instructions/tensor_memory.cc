@@ -95,6 +95,7 @@ void deallocate(Warp& warp, const Op& op) {
                         static_cast<int>(*count)};
   if (!ask(warp, &Events::access_tensor, 0, TensorTouch{TensorAgent::thread, true, false, area}))
     return;
+  warp.block->tensor().note_deallocation(warp.pc - 1);
   tell(warp, &Events::gives_columns);
   warp.block->hand_out_columns();
 }
@@ -107,6 +108,15 @@ void relinquish(Warp& warp, const Op&) {
 
 // ---- Loads and stores.
 
+// "access", and if nothing is allocated, why.
+std::string access_text(const Warp& warp) {
+  const TensorMemory& memory = warp.block->tensor();
+  if (!memory.allocations().empty()) return "access";
+  if (const auto freed = memory.deallocated())
+    return fmt::format("access after tcgen05.dealloc on {}", warp.block->where(*freed));
+  return "access before tcgen05.alloc";
+}
+
 // Where a warp's access begins; nothing after a finding.
 std::optional<isa::TensorCell> begin(Warp& warp, const Op& op, const TensorMove& move) {
   const auto address = agreed(warp, op, op.a, "address");
@@ -115,11 +125,8 @@ std::optional<isa::TensorCell> begin(Warp& warp, const Op& op, const TensorMove&
   const int own = static_cast<int>(warp.index % 4), lane = static_cast<int>(*address >> 16);
   const auto refuse = [&](std::string why) {
     warp.fail("tensor-memory"_rule,
-              fmt::format("{} at address 0x{:x}: {}",
-                          warp.block->tensor().allocations().empty() ? "access before tcgen05.alloc"
-                                                                     : "access",
-                          *address, why),
-              0, *address);
+              fmt::format("{} at address 0x{:x}: {}", access_text(warp), *address, why), 0,
+              *address);
     return std::nullopt;
   };
   if (lane % shape.lanes())
@@ -232,8 +239,8 @@ void wait(Warp& warp, const Op& op) {
   tell(warp, &Events::wait_for_tensor, op.flags ? TensorAgent::load : TensorAgent::store);
 }
 
-// The tensor core's work is in the order of its issue as it is.
-void fence(Warp&, const Op&) {}
+// The tensor core's work is in the order of its issue as it is. op.flags: before_thread_sync.
+void fence(Warp& warp, const Op& op) { tell(warp, &Events::fence_tensor, op.flags != 0); }
 
 // ---- Decoding.
 
@@ -322,7 +329,9 @@ void decode_wait(Decoder& d) {
 }
 
 void decode_fence(Decoder& d) {
-  if (is_of_one_cta(d) && d.expect_operands(0, 0)) d.emit(fence);
+  if (!is_of_one_cta(d) || !d.expect_operands(0, 0)) return;
+  const bool before = d.spelling.opcode() == Opcode::tcgen05_fence_before_thread_sync;
+  d.emit(fence).flags = before;
 }
 
 }  // namespace

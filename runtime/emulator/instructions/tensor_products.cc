@@ -16,6 +16,7 @@
 #include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/instructions/tensor_agreement.h"
+#include "runtime/emulator/instructions/tensor_issue.h"
 #include "runtime/emulator/instructions/tensor_operands.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
@@ -43,6 +44,7 @@ enum Word : std::uint32_t {
   metadata_offset,
   block_count,
   mask_slot,
+  collector_use,
   word_count
 };
 // In op.flags. `is_stationary`: .ws; `has_mask`: of B's columns; `of_pair`: .cta_group::2.
@@ -103,7 +105,9 @@ class Multiplication {
                                     .pair = (op_.flags & of_pair) != 0,
                                     .stationary = (op_.flags & is_stationary) != 0},
                                    bits, what_);
-    if (!why.empty()) return fail("instruction-descriptor"_rule, "instruction descriptor " + why);
+    if (!why.empty())
+      return fail("instruction-descriptor"_rule,
+                  fmt::format("instruction descriptor {}; it says {}", why, meaning(kind, bits)));
     const bool of_96 = what_.k == 96;
     // K = 96 has half as many again, at any id (three) or an even one (six).
     const int named = static_cast<int>(word(block_count)), step = of_96 ? named / 2 : named;
@@ -203,7 +207,8 @@ class Multiplication {
     const std::uint64_t bits = lanes<std::uint64_t>(warp_, word(slot))[lane_];
     const std::string why = decode(bits, mn_major, what_.container_bits(type), to, what_.k == 96);
     if (!why.empty())
-      return fail("matrix-descriptor"_rule, fmt::format("the descriptor of {}: {}", name, why));
+      return fail("matrix-descriptor"_rule, fmt::format("the descriptor of {}: {}; it says {}",
+                                                        name, why, tile_meaning(bits)));
     for (const TileBytes& each :
          name == 'A' ? product_->bytes_of_a(to) : product_->bytes_of_b(to, operands_.mask)) {
       if (each.address + 16 > warp_.block->shared_bytes())
@@ -277,8 +282,14 @@ class Multiplication {
           const int lane = from ? TensorMemory::lanes / 2 : 0,
                     end = lower < count ? lane + TensorMemory::lanes / 2 : TensorMemory::lanes;
           const TensorArea rows{lane, std::min(32, lower - i), area.column + i / 32, 1};
-          if (!copies_agree(part, what, rows, 32, mask, end)) return false;
-          part.others.push_back(rows);
+          if (const std::string why = differing_copy(memory(part), rows, 32, mask, end);
+              !why.empty())
+            return fail("tensor-memory"_rule,
+                        fmt::format("{}: {}; {} i is in lane i % 32, i / 32 columns behind 0x{:x}, "
+                                    "from byte {} on",
+                                    what, why, name == 'A' ? "row" : "column", address, id));
+          for (int copy = lane; copy < end; copy += 32)
+            part.others.push_back({copy, rows.lanes, rows.column, 1});
         }
     }
     return true;
@@ -298,7 +309,34 @@ class Multiplication {
     });
   }
 
+  TensorIssue issue() {
+    TensorIssue out{.lane = operands_.half,
+                    .column = operands_.d_column,
+                    .m = what_.m,
+                    .n = what_.n,
+                    .collector = static_cast<CollectorUse>(word(collector_use)),
+                    .a_in_tensor = operands_.a_in_tensor};
+    if (out.collector == CollectorUse::none || out.collector == CollectorUse::discard) return out;
+    out.a = out.a_in_tensor ? std::uint64_t{value(a_slot)} + word(a_offset)
+                            : lanes<std::uint64_t>(warp_, word(a_slot))[lane_];
+    Digest digest;
+    for (const Part& part : parts_) {
+      for (const TileChunk& each : part.a) digest.add(part.cta->shared() + each.address, 16);
+      if (!out.a_in_tensor) continue;
+      for (const TensorArea& area : areas(operands_.a_column, a_columns()))
+        digest.add(memory(part), area);
+    }
+    out.contents = digest.value;
+    return out;
+  }
+
+  // Of a chunk of 16 bytes, those that elements of that type fill.
+  int bytes_of_chunk(Type type) const {
+    return what_.container_bits(type) == 8 ? 16 * tartan::bits(type) / 8 : 16;
+  }
+
   bool tell_observers() {
+    if (!ask(warp_, &Events::issue_tensor, lane_, issue())) return false;
     std::vector<TileChunk> a, b;
     for (const Part& each : parts_) {
       a.insert(a.end(), each.a.begin(), each.a.end());
@@ -311,12 +349,15 @@ class Multiplication {
         !ask(warp_, &Events::read_tile, lane_, TensorTile{'B', b}))
       return false;
     for (const Part& each : parts_)
-      if (!touch(each, areas(operands_.d_column, what_.columns_of_part()), true)) return false;
+      for (const TensorArea& area : areas(operands_.d_column, what_.columns_of_part()))
+        if (!touch(each, without(operands_of(each).disabled, area), true)) return false;
     std::vector<std::uint8_t> of_rows(product_->lanes().begin(), product_->lanes().end());
     for (std::uint8_t& each : of_rows) each = static_cast<std::uint8_t>(each + operands_.half);
     for (const Part& each : parts_) {
       TensorProductPlaces places{.a = each.a,
                                  .b = b,
+                                 .a_bytes = bytes_of_chunk(what_.a),
+                                 .b_bytes = bytes_of_chunk(what_.b),
                                  .a_cells = {},
                                  .others = each.others,
                                  .d_lane = of_rows,
@@ -480,6 +521,7 @@ void decode_mma(Decoder& d) {
     address(next++, scale_b_slot);
   }
   words[block_count] = blocks_of(spelling, *kind);
+  words[collector_use] = static_cast<std::uint32_t>(collector_of(spelling));
   if (next >= count) return void(d.expect_operands(next + 1, next + 2));
   const ptx::Operand& accumulates = d.operand(next++);
   if (const auto constant = d.integer(accumulates))

@@ -145,9 +145,23 @@ struct TensorTile {
   std::span<const TileChunk> chunks;
 };
 
+/// What an instruction says of the collector, which keeps an A that is read again.
+enum class CollectorUse : std::uint8_t { none, fill, use, lastuse, discard };
+
+/// A product of the tensor core as it is issued.
+struct TensorIssue {
+  int lane = 0, column = 0;  // where D begins
+  int m = 0, n = 0;
+  CollectorUse collector = CollectorUse::none;
+  // Of a product that uses it: A's descriptor or address, and a number that other contents change.
+  bool a_in_tensor = false;
+  std::uint64_t a = 0, contents = 0;
+};
+
 /// What a product leaves undefined: the place of D, and where its factors are.
 struct TensorProductPlaces {
   std::span<const TileChunk> a, b;       // in shared memory
+  int a_bytes = 16, b_bytes = 16;        // of those of a chunk that hold elements
   TensorArea a_cells;                    // row-major; no lanes: in shared memory
   std::span<const TensorArea> others;    // cells on which all of D depends: scales, metadata
   std::span<const std::uint8_t> d_lane;  // of each row, in D's first part
@@ -249,6 +263,9 @@ class Events {
   /// Of tensor memory: the tensor core's accesses are those of the lane that issued them.
   virtual bool access_tensor(Warp&, int /*lane*/, const TensorTouch&) { return true; }
   virtual bool read_tile(Warp&, int /*lane*/, const TensorTile&) { return true; }
+  virtual bool issue_tensor(Warp&, int /*lane*/, const TensorIssue&) { return true; }
+  /// tcgen05.fence::before_thread_sync or ::after_thread_sync.
+  virtual void fence_tensor(Warp&, bool /*before*/) {}
   /// tcgen05.wait::ld or ::st; tcgen05.commit, which arrives later.
   virtual void wait_for_tensor(Warp&, TensorAgent) {}
   virtual void commit_tensor(Warp&, int /*lane*/, std::byte*) {}
@@ -301,10 +318,10 @@ class ValueEvents {
   virtual void load_tensor(Warp&, const TensorMove&, isa::TensorCell /*first*/) {}
   virtual void store_tensor(Warp&, const TensorMove&, isa::TensorCell /*first*/) {}
   virtual void multiply_tensor(Warp&, const TensorProductPlaces&) {}
-  /// 16 bytes of shared memory go to four cells from `to` on, of the CTA of that rank; `exactly`:
-  /// as they are.
+  /// `bytes` bytes of shared memory go to four cells from `to` on, of the CTA of that rank: 16 as
+  /// they are, fewer unpacked.
   virtual void copy_to_tensor(Warp&, const std::byte* /*from*/, isa::TensorCell /*to*/,
-                              bool /*exactly*/, std::uint32_t /*rank*/) {}
+                              std::uint64_t /*bytes*/, std::uint32_t /*rank*/) {}
 };
 
 /// Of a launch, for as long as that runs.

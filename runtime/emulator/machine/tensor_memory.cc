@@ -20,6 +20,7 @@ void TensorMemory::start() {
   last_count_ = 0;
   relinquished_.reset();
   pair_requests_.clear();
+  deallocated_.reset();
   commits_.clear();
 }
 

@@ -60,6 +60,9 @@ class TensorMemory {
   std::string misfit(std::uint32_t address, std::uint32_t count) const;
   /// The same, and empty: it is done.
   std::string deallocate(std::uint32_t address, std::uint32_t count);
+  /// The instruction of the last deallocation.
+  std::optional<std::uint32_t> deallocated() const { return deallocated_; }
+  void note_deallocation(std::uint32_t pc) { deallocated_ = pc; }
   void relinquish(std::uint32_t pc) { relinquished_ = pc; }
   std::optional<std::uint32_t> relinquished() const { return relinquished_; }
   const std::vector<Allocation>& allocations() const { return allocations_; }
@@ -86,7 +89,7 @@ class TensorMemory {
   std::array<std::uint8_t, columns / granule> owner_{};  // 1 + index of the allocation; 0: free
   std::vector<Allocation> allocations_;
   std::uint32_t last_count_ = 0;  // of the last allocation; 0: there was none
-  std::optional<std::uint32_t> relinquished_;
+  std::optional<std::uint32_t> relinquished_, deallocated_;
   std::deque<PairRequest> pair_requests_;
   std::map<std::uint32_t, std::deque<std::byte*>> commits_;
 };

@@ -177,6 +177,14 @@ const TensorProduct& TensorProduct::of(const InstructionDescriptor& what, std::u
   return made.try_emplace({what.kind, what.pair, what.stationary, bits}, what).first->second;
 }
 
+const NumericRule* least_known_product(Scratch& scratch) {
+  const NumericRule* out = nullptr;
+  for (const auto& [key, product] : scratch.store().tensor_products)
+    if (!out || out->trust < product.rule().trust) out = &product.rule();
+  return out;
+}
+
+const NumericRule& TensorProduct::rule() const { return plan_->rule; }
 const InstructionDescriptor& TensorProduct::what() const { return plan_->what; }
 std::span<const std::uint8_t> TensorProduct::lanes() const { return plan_->lanes; }
 

@@ -26,6 +26,8 @@
 
 namespace tartan::TARTAN_ABI::emulator {
 
+struct NumericRule;
+
 struct TensorOperands {
   std::span<const std::byte> shared;  // the block's, from address 0
   /// Of a pair: of both CTAs, the even one first.
@@ -66,6 +68,7 @@ class TensorProduct {
   std::vector<TileBytes> bytes_of_b(const TileDescriptor& tile, const ColumnMask& mask = {}) const;
   void run(const TensorOperands& operands, Scratch& scratch) const;
   std::uint64_t multiply_adds() const;
+  const NumericRule& rule() const;
 
   /// Of a sparse A: the first illegal code (PTX ISA 9.0, 9.7.16.10.8), if there is one.
   struct IllegalCode {
@@ -81,8 +84,10 @@ class TensorProduct {
   std::shared_ptr<const Plan> plan_;
 };
 
-/// What is known of the arithmetic of a kind, at least: results of f16 are assumed.
+/// What is known of the arithmetic of a kind whose results are not f16.
 Trust tensor_trust(TensorKind kind);
 std::string_view tensor_source(TensorKind kind);
+/// The least known rule of the products that `scratch` has seen; null: there were none.
+const NumericRule* least_known_product(Scratch& scratch);
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "runtime/emulator/machine/cluster.h"
+#include "runtime/emulator/machine/places.h"
 #include "runtime/emulator/races/detector.h"
 
 namespace tartan::TARTAN_ABI::emulator {
@@ -68,6 +69,10 @@ class ClusterRaces::AsyncJudge {
   Race::Kind kind_of(const Past& past, bool wrote) const {
     if (knows(past)) {
       if (!wrote) return Race::Kind::read_unfenced;
+      // What tcgen05.alloc stored has been read: a copy may write there as behind a load.
+      if (access_.writes &&
+          opcode(warp_.block->context(), past.deed.pc()).starts_with("tcgen05.alloc"))
+        return Race::Kind::alloc_unfenced;
       return access_.map ? Race::Kind::unacquired : Race::Kind::unfenced;
     }
     const std::uint32_t lane = past.deed.lane();

@@ -61,19 +61,24 @@ void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::b
   std::uint64_t at[32];
   std::ranges::fill(at, *address);
   const bool writes = actor == Actor::init;
-  access(warp, WatchedAccess{.window = Window::cluster,
-                             .lanes = lanes,
-                             .bytes = 8,
-                             .at = at,
-                             .writes = writes,
-                             .strong = !writes,
-                             .actor = actor,
-                             .mbarrier = true,
-                             .invalidates = invalidates,
-                             .scope = Scope::cluster,
-                             .alike = alike,
-                             .over = over,
-                             .or_over = or_over});
+  access(warp,
+         WatchedAccess{
+             .window = Window::cluster,
+             .lanes = lanes,
+             .bytes = 8,
+             .at = at,
+             .writes = writes,
+             .strong = !writes,
+             .actor = actor,
+             .mbarrier = true,
+             .invalidates = invalidates,
+             .scope = Scope::cluster,
+             .alike = alike,
+             .time = actor == Actor::tensor_core
+                         ? last_issue(warp, static_cast<std::uint32_t>(std::countr_zero(lanes)))
+                         : 0,
+             .over = over,
+             .or_over = or_over});
 }
 
 void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
@@ -113,11 +118,11 @@ bool ClusterRaces::exists(Warp& warp, int lane, const std::byte* mbarrier) {
 bool ClusterRaces::use_mbarrier(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
                                 const MbarrierUse& use) {
   if (use.action == MbarrierAction::invalidate) return true;
-  if (use.by_tensor_core)
-    return this->use(warp, lanes, mbarrier, false,
-                     Epoch{clocks_.number(warp, Actor::tensor_core), clocks_.time(warp),
-                           static_cast<std::uint32_t>(std::countr_zero(lanes))});
-  if (use.action != MbarrierAction::init) return this->use(warp, lanes, mbarrier, use.by_copies);
+  if (use.action != MbarrierAction::init)
+    return this->use(warp, lanes, mbarrier,
+                     use.by_copies        ? Actor::cp_async
+                     : use.by_tensor_core ? Actor::tensor_core
+                                          : Actor::thread);
   initialise(warp, std::countr_zero(lanes), mbarrier, use.alike);
   return true;
 }
@@ -132,11 +137,10 @@ bool ClusterRaces::test_mbarrier(Warp& warp, int lane, std::byte* mbarrier, bool
 }
 
 // What counts in a phase is over when that is.
-bool ClusterRaces::use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies,
+bool ClusterRaces::use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Actor actor,
                        std::optional<Epoch> over) {
   if (!exists(warp, std::countr_zero(lanes), mbarrier)) return false;
-  access_mbarrier(warp, lanes, mbarrier, by_copies ? Actor::cp_async : Actor::thread, 0, false,
-                  over, completing_on(mbarrier));
+  access_mbarrier(warp, lanes, mbarrier, actor, 0, false, over, completing_on(mbarrier));
   return !cluster_.stopped();
 }
 
@@ -331,7 +335,8 @@ std::optional<Epoch> ClusterRaces::completing_on(const std::byte* mbarrier) cons
 
 bool ClusterRaces::issue_copy(Warp& warp, int lane, const AsyncCopy& copy) {
   const Filled& filled = copy.filled;
-  if (!use(warp, 1u << lane, copy.mbarrier, false, completing_on(copy.mbarrier))) return false;
+  if (!use(warp, 1u << lane, copy.mbarrier, Actor::thread, completing_on(copy.mbarrier)))
+    return false;
   if (!filled.generic) completes_at(warp, lane, copy.mbarrier);
   const auto who = completing_on(copy.mbarrier);
   if (!who) return true;

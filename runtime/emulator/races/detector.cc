@@ -68,6 +68,7 @@ ClusterRaces::ClusterRaces(Cluster& cluster, LaunchRaces& launch, std::unique_pt
       tensor_(cluster.size(), Shadow(~0u)),
       freed_columns_(cluster.size()),
       begun_(cluster.size()),
+      issues_(cluster.size()),
       boxes_(cluster.size()),
       barriers_(std::size_t{16} * cluster.size()),
       outliving_(cluster.size()) {
@@ -84,6 +85,7 @@ void ClusterRaces::start(Cluster&, std::uint32_t index) {
   for (VectorClock& each : freed_columns_) each = clocks_.fresh();
   joined_.clear();
   for (auto& each : begun_) each.clear();
+  for (TensorIssues& each : issues_) each = {};
   for (Boxes& boxes : boxes_) boxes.clear();
   for (VectorClock& each : barriers_) each = clocks_.fresh();
   for (auto& each : outliving_) each.clear();
@@ -234,6 +236,7 @@ void ClusterRaces::access_lanes(Judge& judge, Warp& warp, const WatchedAccess& a
                                 const Place& memory, std::span<const LaneGroup> groups) {
   const std::uint32_t strength = access.strong ? 1 + static_cast<std::uint32_t>(access.scope) : 0;
   Past now{clocks_.number(warp, access.actor), clocks_.time(warp), Deed(warp.pc - 1, 0, strength)};
+  if (access.time) now.time = access.time;
   if (access.collective) now.deed = now.deed.together();
   if (convergence_ && memory.shared) convergence_->note(index(warp), warp, clocks_.time(warp));
   judge.enter(memory);

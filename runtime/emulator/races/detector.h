@@ -30,6 +30,7 @@
 //   tcgen05.ld and .st               when its warp has waited for it
 //   tcgen05.mma                      with the phase of the mbarrier that a later tcgen05.commit of
 //                                    its thread names
+//   tcgen05.commit, which arrives    with the same phase
 //
 // and others know of it after they have learnt that from the issuer or the mbarrier.
 //
@@ -74,6 +75,7 @@
 #include "runtime/emulator/races/predecessor.h"
 #include "runtime/emulator/races/reports.h"
 #include "runtime/emulator/races/shadow.h"
+#include "runtime/emulator/races/tensor_issues.h"
 #include "runtime/emulator/races/thread_clocks.h"
 #include "runtime/emulator/races/watches.h"
 
@@ -142,6 +144,7 @@ struct WatchedAccess {
   const StoredValue* value = nullptr;  // of a store, before it is done: for races without effect
   const StoredRows* rows = nullptr;    // the same of stmatrix, done
   std::uint32_t alike = 0;  // of mbarrier.init: lanes for which this op has done the same before
+  std::uint32_t time = 0;   // when it is done; 0: now
   std::uint64_t alignment = 0;      // 0: as many as bytes
   std::uint32_t element_bytes = 0;  // of a strong one; 0: elements of several sizes
   bool continues = false;           // a strong write that goes on from what is there
@@ -244,6 +247,11 @@ class ClusterRaces final : public Events {
                      const WgmmaOperands& operands) override;
   bool access_tensor(Warp& warp, int lane, const TensorTouch& touch) override;
   bool read_tile(Warp& warp, int lane, const TensorTile& tile) override;
+  bool issue_tensor(Warp& warp, int lane, const TensorIssue& issue) override;
+  void fence_tensor(Warp& warp, bool before) override {
+    if (before) clocks_.fence_tensor_before(warp, warp.mask);
+    else clocks_.fence_tensor_after(warp, warp.mask);
+  }
   void wait_for_tensor(Warp& warp, TensorAgent agent) override;
   void takes_columns(Warp& warp, bool allocates) override;
   void gives_columns(Warp& warp) override;
@@ -265,7 +273,7 @@ class ClusterRaces final : public Events {
   void invalidate(Warp& warp, int lane, const std::byte* mbarrier);
   /// Before `lanes` arrive there, or their copies of cp.async do, expect bytes or complete some;
   /// exists(): before they wait. False: after a finding that stops them.
-  bool use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, bool by_copies = false,
+  bool use(Warp& warp, std::uint32_t lanes, const std::byte* mbarrier, Actor actor = Actor::thread,
            std::optional<Epoch> over = {});
   bool exists(Warp& warp, int lane, const std::byte* mbarrier);
   /// A copy, of the async proxy, will complete there.
@@ -391,6 +399,13 @@ class ClusterRaces final : public Events {
   Race race_with(const Past& past, bool wrote, const Place& place, std::uint64_t cell) const;
   void report(Warp& warp, const Race& race);
 
+  // Of the tensor core (tensor_issues.cc).
+  /// When what a lane has issued to it last was issued; its time now, if nothing was.
+  std::uint32_t last_issue(const Warp& warp, std::uint32_t lane) const;
+  void note_issue(const Warp& warp, std::uint32_t lane);
+  void judge_accumulator(Warp& warp, std::uint32_t lane, const TensorIssue& issue);
+  void judge_collector(Warp& warp, std::uint32_t lane, const TensorIssue& issue);
+
   // Of products.
   bool check_start(Warp& warp, const TileOperand& operand);
   bool check_box(Warp& warp, const TileOperand& operand, std::uint64_t first, std::uint64_t last);
@@ -407,6 +422,7 @@ class ClusterRaces final : public Events {
   std::vector<VectorClock> freed_columns_;  // what they know who have given columns back
   std::vector<Joined> joined_;
   std::vector<std::vector<Epoch>> begun_;  // of blocks: who knows that the whole cluster has begun
+  std::vector<TensorIssues> issues_;       // of blocks
   std::vector<Boxes> boxes_;
   std::vector<VectorClock> barriers_;
   VectorClock arriving_, arrived_;  // at the cluster's barrier: in this phase, in the last one

@@ -25,6 +25,9 @@ enum class Actor : std::uint8_t {
   tensor_load,  // tcgen05.ld and .st, of a whole warp: these in kernels that use tensor memory
   tensor_store,
   tensor_core,  // what a lane has issued to it
+  fenced_load,  // not actors: what of these three tcgen05.fence::before_thread_sync has covered
+  fenced_store,
+  fenced_core,
   mbarrier
 };
 

@@ -25,6 +25,7 @@ bool is_of_kernel(const Race& race) {
     case Race::Kind::read_unfenced:
     case Race::Kind::init_unfenced:
     case Race::Kind::narrow_wait:
+    case Race::Kind::tensor_unfenced:
     case Race::Kind::by_every_lane: return true;
     case Race::Kind::unfinished: return race.first.actor == Actor::bulk_read;
     default: return false;
@@ -77,7 +78,11 @@ const Rule& RaceReports::rule(const Race& race) const {
     case Race::Kind::early: return "memory-race"_rule;
     case Race::Kind::unfenced:
     case Race::Kind::unacquired: return "proxy-fence"_rule;
+    case Race::Kind::alloc_unfenced:
     case Race::Kind::read_unfenced: return "proxy-fence-read"_rule;
+    case Race::Kind::tensor_unfenced: return "tensor-fence"_rule;
+    case Race::Kind::reordered: return "unspecified-order"_rule;
+    case Race::Kind::collector: return "collector-use"_rule;
     case Race::Kind::init_unfenced: return "mbarrier-init-fence"_rule;
     case Race::Kind::narrow_wait: return "mbarrier-wait-scope"_rule;
     case Race::Kind::by_every_lane: return "store-by-every-lane"_rule;
@@ -143,7 +148,7 @@ std::uint64_t kind_and_place(Race::Kind kind, const RaceSide& first, const RaceS
     return std::uint64_t{of.pc} << 5 | static_cast<std::uint64_t>(of.actor) << 1 | of.writes;
   };
   static_assert(Deed::most_instructions <= 1u << 24 && static_cast<int>(Actor::mbarrier) < 16);
-  return (side(first) << 29 | side(second)) << 5 | static_cast<std::uint64_t>(kind) << 1 | mbarrier;
+  return (side(first) << 29 | side(second)) << 6 | static_cast<std::uint64_t>(kind) << 1 | mbarrier;
 }
 
 }  // namespace
@@ -313,6 +318,7 @@ std::string RaceReports::advice(const Race& race, Span span) const {
            "for one between accesses of the generic and the async proxy (CUTLASS and older Triton "
            "leave it out behind loads): insert fence.proxy.async between the load and the barrier "
            "or arrival that follows it";
+  if (race.kind == Race::Kind::alloc_unfenced) return slot_advice();
   if (race.kind == Race::Kind::by_every_lane)
     return fmt::format(
         "{} lanes of the warp issue the same store, each of the same bytes to the same place: let "
@@ -402,6 +408,7 @@ std::string RaceReports::race_text(const Race& race, Span span) const {
   if (race.kind == Race::Kind::early) return early_text(race);
   if (race.kind == Race::Kind::init_unfenced) return init_text(race);
   if (race.kind == Race::Kind::narrow_wait) return narrow_text(race);
+  if (std::string text = tensor_text(race); !text.empty()) return text;
   if (race.kind == Race::Kind::unwaited)
     return fmt::format(
         "{} is not waited for: no wgmma.commit_group and wgmma.wait_group cover it before its "
@@ -463,6 +470,11 @@ bool RaceReports::is_dead(const Entry& entry) const {
   return trial->reads.is_dead(context_.grid, read.pc);
 }
 
+Level RaceReports::level(const Entry& entry) const {
+  if (entry.rule->level == Level::Note) return Level::Note;
+  return detail::only_warns(entry.rule->id) || is_dead(entry) ? Level::Warning : Level::Error;
+}
+
 std::vector<Finding> RaceReports::findings() const {
   std::vector<Finding> out;
   std::vector<const Entry*> entries;
@@ -480,8 +492,7 @@ std::vector<Finding> RaceReports::findings() const {
                    .block = who.block,
                    .lane = static_cast<int>(who.warp * 32 + side.lane),
                    .address = entry.race.address,
-                   .level = detail::only_warns(entry.rule->id) || is_dead(entry) ? Level::Warning
-                                                                                 : Level::Error});
+                   .level = level(entry)});
   }
   if (left_out_.count) {
     out.back().message +=

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/emulator/machine/observers.h"
 #include "runtime/emulator/races/numbers.h"
 #include "runtime/emulator/races/past.h"
 #include "tartan/abi.h"
@@ -34,21 +35,25 @@ struct RaceSide {
 struct Race {
   enum class Kind : std::uint8_t {
     unordered,
-    same_value,     // unordered, but both write the same
-    mixed,          // both are strong, but to elements of different sizes
-    unfenced,       // ordered, but the async proxy need not see the store
-    read_unfenced,  // the same of a load in front of an asynchronous write
-    init_unfenced,  // first is mbarrier.init, second a copy that completes there
-    narrow_wait,    // second waits at scope .cta for what first, of another CTA, wrote
-    by_every_lane,  // lanes of a warp store the same bytes to the same place
-    unacquired,     // the same of a tensor map
-    noncoherent,    // ld.global.nc of what the grid writes
-    unfinished,     // first is a copy, and its block may have exited by then
-    exited,         // second may have ended by then, and with it the memory
-    early,          // first is of the launch before, which may still run
-    converged,      // unordered, but by lanes of a warp that did the first one together
-    repeated_init,  // both are mbarrier.init with one count, by lanes of one instruction
-    unwaited        // first is a product, and its threads exit without a wait for it
+    same_value,       // unordered, but both write the same
+    mixed,            // both are strong, but to elements of different sizes
+    unfenced,         // ordered, but the async proxy need not see the store
+    read_unfenced,    // the same of a load in front of an asynchronous write
+    init_unfenced,    // first is mbarrier.init, second a copy that completes there
+    narrow_wait,      // second waits at scope .cta for what first, of another CTA, wrote
+    by_every_lane,    // lanes of a warp store the same bytes to the same place
+    unacquired,       // the same of a tensor map
+    noncoherent,      // ld.global.nc of what the grid writes
+    unfinished,       // first is a copy, and its block may have exited by then
+    exited,           // second may have ended by then, and with it the memory
+    early,            // first is of the launch before, which may still run
+    converged,        // unordered, but by lanes of a warp that did the first one together
+    repeated_init,    // both are mbarrier.init with one count, by lanes of one instruction
+    unwaited,         // first is a product, and its threads exit without a wait for it
+    alloc_unfenced,   // as read_unfenced, of the address that tcgen05.alloc stored
+    tensor_unfenced,  // in tensor memory, ordered, but without tcgen05.fence
+    reordered,        // products whose accumulators overlap, in an order that is left open
+    collector         // second takes from the collector what first, if any, put there
   } kind = Kind::unordered;
   RaceSide first, second;  // as they happened to come
   bool shared = true;
@@ -57,9 +62,15 @@ struct Race {
   bool waited = false;        // first is asynchronous, and was waited for
   bool mbarrier = false;      // second uses an mbarrier there
   bool tensor = false;        // it is tensor memory: lane * 2048 + 4 * column
-  char operand = 0;           // second is a product, and that its operand
-  std::uint32_t lanes = 1;    // that issue the same store
-  std::uint32_t use = 0;      // narrow_wait: the instruction that uses what was written
+  bool unfenced = false;      // fences alone are missing for the tensor core's order
+  struct {
+    bool before = false, after = false;
+  } fences;                     // that are missing
+  TensorIssue accumulators[2];  // reordered
+  enum class Kept : std::uint8_t { nothing, other, changed } kept = Kept::nothing;  // collector
+  char operand = 0;         // second is a product, and that its operand
+  std::uint32_t lanes = 1;  // that issue the same store
+  std::uint32_t use = 0;    // narrow_wait: the instruction that uses what was written
   // Where first completes, and in which phase.
   std::uint64_t completes_at = 0;
   std::uint32_t phase = 0;
@@ -102,6 +113,7 @@ class RaceReports {
   const Rule& rule(const Race& race) const;
   /// A second run has found that nobody uses what the load brings.
   bool is_dead(const Entry& entry) const;
+  Level level(const Entry& entry) const;
   Tally* find_tally(const Race& race);
   Span span(const RaceSide& first, const RaceSide& second) const;
   Thread thread(std::uint32_t number) const;
@@ -118,7 +130,13 @@ class RaceReports {
   std::string barrier_advice(const Race& race, Span span) const;
   std::string advice(const Race& race, Span span) const;
   std::string copy_advice(const Race& race, Span span) const;
-  static std::string tensor_advice(const Race& race);
+  std::string tensor_advice(const Race& race) const;
+  /// Of what the tensor core alone does; else empty.
+  std::string tensor_text(const Race& race) const;
+  static std::string slot_advice();
+  std::string fence_text(const Race& race) const;
+  std::string accumulators_text(const Race& race) const;
+  std::string collector_text(const Race& race) const;
   static std::string tensor_cell_text(std::uint64_t address);
   std::string group_advice(const Race& race, Span span) const;
 

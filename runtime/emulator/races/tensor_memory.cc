@@ -4,7 +4,9 @@
 // A load or store is an act of its own up to the wait of its warp, one of the tensor core up to the
 // phase of the mbarrier that tcgen05.commit names: those who have not heard of its end are not
 // ordered behind it. The tensor core keeps its own work in order where the manual says so: products
-// with the same accumulator, and a copy before a product. tcgen05.fence is not looked at.
+// with the same accumulator, and a copy before a product. Of two threads that holds behind
+// tcgen05.fence alone (tensor_fences.cc). Where a barrier orders what is over, without them, only a
+// note says so: Triton and the CuTe DSL write neither.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,6 +62,7 @@ class ClusterRaces::TensorJudge {
     Race race = races_.race_with(
         past, wrote, {.shared = true, .rank = touch_.rank.value_or(warp_.block->rank())}, cell);
     race.tensor = true;
+    race.unfenced = is_pipelined(past, wrote) && knows_issue(past);
     race.second = races_.side(who_.warp, warp_, lane_);
     race.second.writes = touch_.writes;
     races_.report(warp_, race);
@@ -84,19 +87,64 @@ class ClusterRaces::TensorJudge {
       return after_last_;
     last_ = past;
     last_wrote_ = wrote;
-    after_last_ = knows(past) || in_pipe(past, wrote);
+    if (in_pipe(past, wrote)) return after_last_ = true;
+    after_last_ = knows(past);
+    if (after_last_ && races_.launch_.whole) look_for_fences(past, wrote);
     return after_last_;
   }
-  // Whether the tensor core keeps the two in the order of their issue, and that is known.
-  bool in_pipe(const Past& past, bool wrote) const {
+
+  bool of_this_warp(const Past& past) const {
+    return races_.clocks_.numbers().as(Actor::thread, past.warp) == races_.clocks_.number(warp_);
+  }
+  // A barrier orders the two: the manual asks for a fence on both of its sides.
+  void look_for_fences(const Past& past, bool wrote) {
+    const Actor first = actor(past);
+    if (touch_.agent == TensorAgent::thread || first == Actor::thread || of_this_warp(past)) return;
+    const std::uint32_t lanes = touch_.agent == TensorAgent::core ? 1u << lane_ : ~0u;
+    const auto any_lane = [&](auto&& holds) {
+      if (first == Actor::tensor_core) return holds(past.deed.lane());
+      for (std::uint32_t lane = 0; lane < 32; ++lane)
+        if (holds(lane)) return true;
+      return false;
+    };
+    const std::uint32_t fenced = races_.clocks_.numbers().as(
+        first == Actor::tensor_load ? Actor::fenced_load : Actor::fenced_store, past.warp);
+    const bool before = first == Actor::tensor_core || any_lane([&](std::uint32_t lane) {
+                          return races_.clocks_.some_know(warp_, {fenced, past.time, lane});
+                        });
+    const bool after = any_lane([&](std::uint32_t lane) {
+      return races_.clocks_.fenced_after(warp_, lanes, {past.warp, past.time, lane});
+    });
+    if (before && after) return;
+    Race race = races_.race_with(
+        past, wrote, {.shared = true, .rank = touch_.rank.value_or(warp_.block->rank())}, 0);
+    race.kind = Race::Kind::tensor_unfenced;
+    race.tensor = true;
+    race.fences = {.before = !before, .after = !after};
+    race.second = races_.side(who_.warp, warp_, lane_);
+    race.second.writes = touch_.writes;
+    races_.launch_.reports.add(race);
+  }
+
+  bool is_pipelined(const Past& past, bool wrote) const {
     if (touch_.agent != TensorAgent::core || actor(past) != Actor::tensor_core) return false;
     const bool copied = opcode(warp_.block->context(), past.deed.pc()).starts_with("tcgen05.cp");
     const bool product = !opcode(warp_.block->context(), warp_.pc - 1).starts_with("tcgen05.cp");
-    if (!product || (!copied && !(wrote && touch_.accumulator))) return false;
-    const bool same = past.warp == who_.warp && past.deed.lane() == lane_;
-    const Epoch issued{races_.clocks_.numbers().as(Actor::thread, past.warp), past.time,
-                       past.deed.lane()};
-    return same || races_.clocks_.knows(warp_, lane_, issued);
+    return product && (copied || (wrote && touch_.accumulator));
+  }
+  // Whether a barrier orders the threads that issued the two.
+  bool knows_issue(const Past& past) const {
+    return races_.clocks_.knows(
+        warp_, lane_,
+        {races_.clocks_.numbers().as(Actor::thread, past.warp), past.time, past.deed.lane()});
+  }
+  // Whether the tensor core keeps the two in the order of their issue, and that is known.
+  bool in_pipe(const Past& past, bool wrote) const {
+    if (!is_pipelined(past, wrote)) return false;
+    if (past.warp == who_.warp && past.deed.lane() == lane_) return true;
+    return races_.clocks_.fenced_after(
+        warp_, 1u << lane_,
+        {races_.clocks_.numbers().as(Actor::fenced_core, past.warp), past.time, past.deed.lane()});
   }
 
   ClusterRaces& races_;
@@ -114,6 +162,7 @@ bool ClusterRaces::access_tensor(Warp& warp, int lane, const TensorTouch& touch)
   Epoch who{clocks_.number(warp, actor_of(touch.agent)), clocks_.time(warp), issuer};
   if (touch.agent == TensorAgent::load || touch.agent == TensorAgent::store)
     who = clocks_.group_epoch(warp, issuer, actor_of(touch.agent));
+  if (touch.agent == TensorAgent::core) note_issue(warp, issuer);
   const Past now{who.warp, who.time, Deed(warp.pc - 1, issuer, 0)};
   TensorJudge judge(*this, warp, issuer, touch, who);
   Shadow& shadow = tensor_[touch.rank.value_or(warp.block->rank())];
@@ -173,35 +222,15 @@ void ClusterRaces::wait_for_tensor(Warp& warp, TensorAgent agent) {
 
 void ClusterRaces::commit_tensor(Warp& warp, int lane, std::byte* mbarrier) {
   const auto issuer = static_cast<std::uint32_t>(lane);
-  VectorClock& told = pending(warp, mbarrier, false);
-  clocks_.release_core(warp, issuer, told);
-  clocks_.release_ends(warp, issuer, mbarrier_places_.size(), told);
-}
-
-// ---- What findings say.
-
-std::string RaceReports::tensor_cell_text(std::uint64_t address) {
-  return "tensor memory at " + cell_text(static_cast<int>(address / lane_bytes),
-                                         static_cast<int>(address % lane_bytes / 4));
-}
-
-std::string RaceReports::tensor_advice(const Race& race) {
-  switch (race.first.actor) {
-    case Actor::tensor_load:
-    case Actor::tensor_store: {
-      const std::string_view wait =
-          race.first.actor == Actor::tensor_load ? "tcgen05.wait::ld" : "tcgen05.wait::st";
-      return race.waited ? fmt::format(
-                               "its warp has executed {}, but that is not ordered before this "
-                               "access: insert tcgen05.fence::before_thread_sync and a barrier, or "
-                               "a wait for an mbarrier phase at which the warp arrives, behind it",
-                               wait)
-                         : fmt::format("it may still be under way: expected {} in its warp", wait);
-    }
-    default:
-      return "the tensor core may still be at work: expected tcgen05.commit in the thread that "
-             "issued it, and a wait for the phase of its mbarrier before this access";
-  }
+  const Epoch who{clocks_.number(warp, Actor::tensor_core), last_issue(warp, issuer), issuer};
+  clocks_.release_core(warp, issuer, pending(warp, mbarrier, false));
+  const auto address = address_of(mbarrier);
+  if (!address) return;
+  note_outliving(warp,
+                 {.shared = true,
+                  .rank = static_cast<std::uint32_t>(*address >> rank_shift) - 1,
+                  .address = *address & shared_offset_mask},
+                 who, false, completing_on(mbarrier));
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -107,21 +107,6 @@ bool ThreadClocks::all_know(const Warp& warp, std::uint32_t mask, std::uint32_t 
   return true;
 }
 
-template <typename Body>
-void ThreadClocks::each_group(WarpState& state, std::uint32_t lanes, Body&& body) {
-  for (std::size_t i = 0, count = state.groups.size(); i < count; ++i) {
-    const std::uint32_t here = state.groups[i].lanes & lanes;
-    if (!here) continue;
-    if (here != state.groups[i].lanes) {
-      Group rest = state.groups[i];
-      rest.lanes &= ~lanes;
-      state.groups.push_back(std::move(rest));
-      state.groups[i].lanes = here;
-    }
-    body(state.groups[i]);
-  }
-}
-
 namespace {
 
 std::uint32_t whole(std::uint32_t lanes, std::uint32_t of_warp) {
@@ -189,6 +174,7 @@ void ThreadClocks::meet(const Warp& warp, std::uint32_t lanes, const VectorClock
     });
     if (alike != met.end()) {
       alike->lanes |= group.lanes;
+      alike->tensor.join(group.tensor);
     } else {
       group.now = together;
       std::ranges::fill(group.sequential, Fence{});  // `together` has them
@@ -417,19 +403,14 @@ void ThreadClocks::issue_to_core(const Warp& warp, std::uint32_t pc) {
 
 void ThreadClocks::release_core(const Warp& warp, std::uint32_t lane, VectorClock& to) {
   WarpState& mine = state(warp);
-  to.raise(number(warp, Actor::tensor_core), 1u << lane, mine.time++);
-  if (mine.to_core.time == 0) return;
-  for (const Group& group : mine.groups)
-    if (group.lanes >> lane & 1) to.join(group.now);
-  to.raise(number(warp, Actor::thread), 1u << lane, mine.to_core.time - 1);
-}
-
-void ThreadClocks::release_ends(const Warp& warp, std::uint32_t lane, std::size_t mbarriers,
-                                VectorClock& to) const {
-  for (const Group& group : warps_[index(warp)].groups)
-    for (std::uint32_t i = 0; group.lanes >> lane & 1 && i < mbarriers; ++i)
-      if (const LaneTimes* const times = group.now.find(number_of_mbarrier(i)))
-        to.raise(number_of_mbarrier(i), all, times->least());
+  const std::uint32_t bit = 1u << lane;
+  to.raise(number(warp, Actor::tensor_core), bit, mine.time);
+  each_group(mine, bit, [&](Group& group) {  // it contains before_thread_sync
+    group.now.raise(number(warp, Actor::fenced_core), bit, mine.time);
+    if (mine.to_core.time) to.join(group.now);
+  });
+  if (mine.to_core.time) to.raise(number(warp, Actor::thread), bit, mine.to_core.time - 1);
+  ++mine.time;
 }
 
 bool ThreadClocks::has_waited(const Epoch& epoch) const {

@@ -149,10 +149,16 @@ class ThreadClocks {
   /// and with it what that work came behind: all that the lane knew, and did, when it issued the
   /// last of it.
   void release_core(const Warp& warp, std::uint32_t lane, VectorClock& to);
-  /// And so are the phases that the lane knows to be over, of the first so many mbarriers: what
-  /// they completed came before what the tensor core read.
-  void release_ends(const Warp& warp, std::uint32_t lane, std::size_t mbarriers,
-                    VectorClock& to) const;
+
+  // tcgen05.fence (tensor_fences.cc).
+  /// before_thread_sync: what the lanes did to tensor memory is told by what follows, relaxed
+  /// arrivals included.
+  void fence_tensor_before(const Warp& warp, std::uint32_t lanes);
+  /// after_thread_sync: what they do there from here on comes behind what they were told of it,
+  /// relaxed waits included.
+  void fence_tensor_after(const Warp& warp, std::uint32_t lanes);
+  /// Whether some lane of `lanes` knew of it at its last after_thread_sync.
+  bool fenced_after(const Warp& warp, std::uint32_t lanes, const Epoch& epoch) const;
 
   // wgmma: groups of a warpgroup, each of whose warps commits them and waits for them.
   Epoch product_epoch(const Warp& warp) const;
@@ -182,6 +188,7 @@ class ThreadClocks {
     Fence before[scopes];               // the last fence of that scope or a wider one
     Knowledge seen[scopes];    // told at that scope to relaxed reads: known after the next fence
     Fence sequential[scopes];  // as `before`, fences .sc: not in now.fences() yet
+    VectorClock tensor;        // `now` at the last tcgen05.fence::after_thread_sync
   };
   /// What a lane does asynchronously, in groups.
   struct Groups {
@@ -216,6 +223,8 @@ class ThreadClocks {
     return all[lane];
   }
   std::uint32_t first_of_warpgroup(const Warp& warp) const;
+  /// `to` learns what `from` has of tensor memory alone.
+  void join_tensor(const VectorClock& from, VectorClock& to) const;
   bool has_waited(const WarpState& mine, std::uint32_t own, std::uint32_t lane,
                   const Epoch& epoch) const;
   /// Calls body(group) for the groups of exactly those lanes: cut where need be.
@@ -238,5 +247,20 @@ class ThreadClocks {
   std::uint32_t cluster_ = 0, first_ = 0;
   std::vector<WarpState> warps_;
 };
+
+template <typename Body>
+void ThreadClocks::each_group(WarpState& state, std::uint32_t lanes, Body&& body) {
+  for (std::size_t i = 0, count = state.groups.size(); i < count; ++i) {
+    const std::uint32_t here = state.groups[i].lanes & lanes;
+    if (!here) continue;
+    if (here != state.groups[i].lanes) {
+      Group rest = state.groups[i];
+      rest.lanes &= ~lanes;
+      state.groups.push_back(std::move(rest));
+      state.groups[i].lanes = here;
+    }
+    body(state.groups[i]);
+  }
+}
 
 }  // namespace tartan::TARTAN_ABI::emulator
