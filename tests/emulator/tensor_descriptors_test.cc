@@ -25,7 +25,7 @@ TEST(EmulatorTensorDescriptors, CheckCallsNoneIllegalThatRuns) {
     if (random() % 2) bits &= ~0xE080004Fu;
     bits = (bits & ~4u) | static_cast<std::uint32_t>(sparse) << 2;
     InstructionDescriptor out;
-    const std::string refused = decode(kind, sparse, bits, out);
+    const std::string refused = decode(kind, {.sparse = sparse}, bits, out);
     isa::TensorMma mma{.kind = static_cast<isa::TensorMmaKind>(kind), .sparse = sparse};
     mma.scales = kind == TensorKind::mxf8f6f4 ? 1 : is_scaled(kind) ? 4 : 0;
     const std::string illegal = isa::instruction_descriptor_fault(mma, {all, bits});
