@@ -42,7 +42,16 @@ struct Weights {
   Zeros zeros;
   int most_shift = 0;  // 0 to 3
   std::string collector;
+  /// Of each part of D's columns, where they differ: A in tensor memory, and metadata.
+  std::vector<Words> a_of_part, metadata_of_part;
 
+  const Words& a(int part) const {
+    return a_of_part.empty() ? gemm.a_bits : a_of_part[static_cast<std::size_t>(part)];
+  }
+  const Words& metadata(int part) const {
+    return metadata_of_part.empty() ? gemm.metadata
+                                    : metadata_of_part[static_cast<std::size_t>(part)];
+  }
   int parts() const { return 128 / gemm.m; }
   int of_part() const { return gemm.n / parts(); }
   std::string mask() const {
@@ -86,7 +95,7 @@ inline Plan plan(const Weights& w) {
       std::uint32_t word = 0;
       for (int i = 0; i < 32 / container; ++i) {
         const int at = lane % g.m * g.depth() + cell * (32 / container) + i;
-        const std::uint32_t bits = g.a_bits[static_cast<std::size_t>(at)];
+        const std::uint32_t bits = w.a(lane / g.m)[static_cast<std::size_t>(at)];
         word |= (container == 8 && g.a == "e2m1" ? bits << 2 : bits) << i * container;
       }
       return word;
@@ -103,7 +112,7 @@ inline Plan plan(const Weights& w) {
           k = (row % 16 / 8 * 16 + bit % 16) / 4 * each;
         }
         const int code = (m * g.steps + step) * g.codes() + k / each;
-        word |= g.metadata[static_cast<std::size_t>(code)] << bit;
+        word |= w.metadata(lane / g.m)[static_cast<std::size_t>(code)] << bit;
       }
       return word;
     });
@@ -156,7 +165,17 @@ inline Words model(const Weights& w) {
       columns.push_back(
           zero[n] == '1' ? 0 : g.b_bits[(n + static_cast<std::size_t>(w.zeros.shift)) * depth + k]);
   g.b_bits = columns;
-  return model(g);
+  Words out(static_cast<std::size_t>(g.m * g.n));
+  for (int part = 0; part < w.parts(); ++part) {
+    g.a_bits = w.a(part);
+    g.metadata = w.metadata(part);
+    const Words all = model(g);
+    for (int m = 0; m < g.m; ++m)
+      for (int n = part * w.of_part(); n < (part + 1) * w.of_part(); ++n)
+        out[static_cast<std::size_t>(m * g.n + n)] = all[static_cast<std::size_t>(m * g.n + n)];
+    if (w.a_of_part.empty() && w.metadata_of_part.empty()) return all;
+  }
+  return out;
 }
 
 inline std::size_t output_words(const Weights& w) {

@@ -112,7 +112,8 @@ void ClusterDefinedness::multiply_tensor(Warp& warp, const TensorProductPlaces& 
   std::vector<std::uint32_t>& cells = tensor_[own];
   constexpr std::uint64_t chunk = 16;
   const std::size_t rows = places.d_lane.size();
-  std::vector<std::uint8_t> of_row(rows), of_column(static_cast<std::size_t>(places.columns));
+  const std::size_t per_part = rows / static_cast<std::size_t>(places.parts);
+  std::vector<std::uint8_t> of_row(per_part), of_column(static_cast<std::size_t>(places.columns));
   const auto look = [&](std::span<const TileChunk> chunks, int bytes,
                         std::vector<std::uint8_t>& marks) {
     for (const TileChunk& each : chunks) {
@@ -127,13 +128,11 @@ void ClusterDefinedness::multiply_tensor(Warp& warp, const TensorProductPlaces& 
   };
   look(places.a, places.a_bytes, of_row);
   look(places.b, places.b_bytes, of_column);
-  const int below = static_cast<int>(rows);
+  for (std::size_t row = per_part; row < rows; ++row) of_row.push_back(of_row[row - per_part]);
   for (std::size_t row = 0; places.a_cells.columns && row < rows; ++row)
-    for (int part = 0; part < places.parts; ++part)
-      for (int column = 0; column < places.a_cells.columns; ++column)
-        if (cells[TensorMemory::index(places.d_lane[row] + part * below,
-                                      places.a_cells.column + column)])
-          of_row[row] = 1;
+    for (int column = 0; column < places.a_cells.columns; ++column)
+      if (cells[TensorMemory::index(places.d_lane[row], places.a_cells.column + column)])
+        of_row[row] = 1;
   bool all = false;
   for (const TensorArea& area : places.others)
     for (int i = 0; i < area.lanes; ++i)
@@ -141,13 +140,14 @@ void ClusterDefinedness::multiply_tensor(Warp& warp, const TensorProductPlaces& 
         all |= cells[TensorMemory::index(area.lane + i, area.column + column)] != 0;
   const int of_part = places.columns / places.parts;
   for (std::size_t row = 0; row < rows; ++row) {
-    for (int n = 0; n < places.columns; ++n) {
-      const int lane = places.d_lane[row] + n / of_part * below;
-      if (places.disabled && places.disabled[lane / 32] >> lane % 32 & 1) continue;
-      std::uint32_t& cell = cells[TensorMemory::index(lane, places.d_column + n % of_part)];
+    const int lane = places.d_lane[row];
+    if (places.disabled && places.disabled[lane / 32] >> lane % 32 & 1) continue;
+    for (int column = 0; column < of_part; ++column) {
+      std::uint32_t& cell = cells[TensorMemory::index(lane, places.d_column + column)];
+      const std::size_t n =
+          row / per_part * static_cast<std::size_t>(of_part) + static_cast<std::size_t>(column);
       const std::uint32_t kept = places.half ? cell & 0xFFFF : cell;
-      const bool undefined = all || of_row[row] || of_column[static_cast<std::size_t>(n)] ||
-                             (places.accumulates && kept);
+      const bool undefined = all || of_row[row] || of_column[n] || (places.accumulates && kept);
       cell = (undefined ? ~0u : 0) | (places.half ? upper_half : 0);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // runtime/emulator/instructions/tensor_agreement.h - what must be in tensor memory several times,
-// since each part of the tensor core reads its own: scales, and A and metadata where D is in parts.
+// since each quarter of the tensor core reads its own: scales, and A of a pair whose D is in parts.
 #pragma once
 
 #include <fmt/format.h>

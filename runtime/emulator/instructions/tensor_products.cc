@@ -65,9 +65,7 @@ class Multiplication {
     for (std::size_t i = 0; i < parts_.size(); ++i)
       operands_.of_pair[i] = {parts_[i].cta->shared(), parts_[i].cta->shared_bytes()};
     for (Part& each : parts_)
-      if (!agrees(each, "A", operands_.a_in_tensor, operands_.a_column, a_columns()) ||
-          !place_scales(each) || !place_metadata(each))
-        return;
+      if (!agrees(each) || !place_scales(each) || !place_metadata(each)) return;
     if (!tell_observers()) return;
     for (const Part& each : parts_) {
       product_->run(operands_of(each), warp_.block->cluster().scratch);
@@ -179,10 +177,11 @@ class Multiplication {
     const std::string why = differing_copy(memory(part), first, below, mask, end);
     return why.empty() || fail("tensor-memory"_rule, fmt::format("{}: {}", name, why));
   }
-  // Each part of D's columns has A and the metadata in its own lanes.
-  bool agrees(const Part& part, std::string_view name, bool in_tensor, int column, int columns) {
-    return !in_tensor || what_.parts() == 1 ||
-           copies_agree(part, name, {0, what_.rows(), column, columns}, what_.rows());
+  // A pair whose D is in two parts has the same A for both; with .ws they may be two products.
+  bool agrees(const Part& part) {
+    return !operands_.a_in_tensor || !what_.pair || what_.parts() == 1 ||
+           copies_agree(part, "A", {0, what_.rows(), operands_.a_column, a_columns()},
+                        what_.rows());
   }
 
   bool place_a() {
@@ -241,15 +240,13 @@ class Multiplication {
       return fail("tensor-memory"_rule,
                   fmt::format("the metadata at address 0x{:x} begin in lane {}: expected {}",
                               address, address >> 16, operands_.half ? "16, as D does" : "0"));
-    if (!allocated("the metadata", address, area) ||
-        !agrees(part, "the metadata", true, area.column, area.columns))
-      return false;
+    if (!allocated("the metadata", address, area)) return false;
     if (const auto found = product_->illegal_code(operands_of(part)))
       return fail(
           "sparse-metadata"_rule,
           fmt::format("the metadata of row {} of A have the illegal code 0x{:x} for group {} "
                       "along k",
-                      found->row, found->code, found->group));
+                      found->row % what_.rows(), found->code, found->group));
     for (const TensorArea& each : areas(area.column, area.columns)) {
       part.scales.push_back(each);
       part.others.push_back(each);

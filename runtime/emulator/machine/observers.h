@@ -164,10 +164,9 @@ struct TensorProductPlaces {
   int a_bytes = 16, b_bytes = 16;        // of those of a chunk that hold elements
   TensorArea a_cells;                    // row-major; no lanes: in shared memory
   std::span<const TensorArea> others;    // cells on which all of D depends: scales, metadata
-  std::span<const std::uint8_t> d_lane;  // of each row, in D's first part
+  std::span<const std::uint8_t> d_lane;  // of each row, part after part
   int d_column = 0, columns = 0;
-  // Of D's columns, each as many lanes below the one before as D has rows, as are copies of A.
-  int parts = 1;
+  int parts = 1;  // of D: each has rows, A in tensor memory and columns of its own
   bool accumulates = false, half = false;   // half: of a cell the lower 16 bits
   const std::uint32_t* disabled = nullptr;  // lanes that are not written: four words
   std::optional<std::uint32_t> rank = {};   // of the CTA whose tensor memory it is

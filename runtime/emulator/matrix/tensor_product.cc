@@ -13,7 +13,6 @@ namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
 constexpr int lanes_of_memory = 128, columns_of_memory = 512, rows_at_once = 64;
-constexpr std::uint32_t any_legal_code = 4;
 constexpr int chunk_bytes = 16, chunk_elements = 16;  // the latter of six and four bits in bytes
 
 // A product of 64 rows, as wgmma has them.
@@ -84,25 +83,25 @@ struct TensorProduct::Plan {
       word = word >> bit % 8 & ((1u << bits(type)) - 1);
       return type == Type::e2m1 ? word << 2 : word;
     }
-    // Cells of an image (lane_map.h): (k / E) * padded + x, where x begins at `to`. Those that are
-    // not read are zeros, which those from 0 on come with.
+    // Cells of an image (lane_map.h): (k / E) * of + x, where x begins at `to`. Rows of A begin
+    // anew behind the last; columns of B that are not taken are zeros.
     void read(std::span<const std::byte> shared, const TileDescriptor& tile,
-              std::vector<std::uint32_t>& image, int first, int count, int to, int padded,
-              const ColumnMask& mask = {}) const {
+              std::vector<std::uint32_t>& image, int first, int count, int to, int of,
+              const ColumnMask* mask = nullptr) const {
       const int per_cell = 32 / container;
-      if (to == 0) image.assign(static_cast<std::size_t>(padded * k / per_cell), 0);
+      if (to == 0) image.assign(static_cast<std::size_t>(of * k / per_cell), 0);
       for (int cell = 0; cell < k / per_cell; ++cell)
         for (int x = 0; x < count; ++x) {
-          if (!mask.takes(x)) continue;
-          std::uint32_t& word = image[static_cast<std::size_t>(cell * padded + to + x)];
+          if (mask && !mask->takes(x)) continue;
+          const int at = mask ? first + x : (first + x) % outer;
+          std::uint32_t& word = image[static_cast<std::size_t>(cell * of + to + x)];
           if (!mn_major && !packed()) {
-            std::memcpy(&word,
-                        shared.data() + tile.address(false, container, first + x, cell * per_cell),
+            std::memcpy(&word, shared.data() + tile.address(false, container, at, cell * per_cell),
                         4);
             continue;
           }
           for (int i = 0; i < per_cell; ++i)
-            word |= load(shared, tile, first + x, cell * per_cell + i) << i * container;
+            word |= load(shared, tile, at, cell * per_cell + i) << i * container;
         }
     }
     // Of rows or columns from `shift` on, which count from 0.
@@ -127,20 +126,12 @@ struct TensorProduct::Plan {
         a{what.a, what.container_bits(what.a), what.rows(), what.stored(), what.transposes_a},
         b{what.b, what.container_bits(what.b), what.columns(), what.k, what.transposes_b} {
     if (!is_scaled(what.kind)) arithmetic.emplace(form_of(what), rule, false, path);
-    for (int m = 0; m < what.rows(); ++m)
+    for (int m = 0; m < rows_of_d(); ++m)
       lanes.push_back(static_cast<std::uint8_t>(what.in_halves() ? m / 16 * 32 + m % 16 : m));
   }
 
-  // Of D, or of a row of A in tensor memory.
-  int lane(const TensorOperands& operands, int m, int n) const {
-    return lanes[static_cast<std::size_t>(m)] + operands.half +
-           n / what.columns_of_part() * what.rows();
-  }
-  std::uint32_t& cell(const TensorOperands& operands, int m, int n, int column) const {
-    return operands
-        .cells[lane(operands, m, n) * columns_of_memory + column + n % what.columns_of_part()];
-  }
-
+  /// Rows of all parts.
+  int rows_of_d() const { return what.rows() * what.parts(); }
   /// Codes of a row, and where they are: a code for each two (tf32), four or (four bits)
   /// eight elements of k. Where an
   /// element has 16 bits or more, those of 16 rows are in the lanes of 16, eight of them in the
@@ -200,30 +191,34 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
   const InstructionDescriptor& what = plan_->what;
   auto& store = scratch.store().warpgroup;
   const bool half = what.d == Type::f16;
+  const auto row_of = [&](int m) {
+    return operands.cells +
+           (plan_->lanes[static_cast<std::size_t>(m)] + operands.half) * columns_of_memory;
+  };
+  const int columns = what.columns_of_part(), all_rows = plan_->rows_of_d();
   for (int cta = 0; cta < (what.pair ? 2 : 1); ++cta)
     plan_->b.read(what.pair ? operands.of_pair[static_cast<std::size_t>(cta)] : operands.shared,
                   operands.b, store.b, operands.mask.shift, what.columns(), cta * what.columns(),
-                  what.n, operands.mask);
+                  what.n, &operands.mask);
   // All of D is written behind all that is read.
-  std::vector<std::uint32_t> results(
-      static_cast<std::size_t>(std::max(what.rows(), rows_at_once) * what.n));
-  for (int first = 0; first < what.rows(); first += rows_at_once) {
-    const int rows = std::min(rows_at_once, what.rows() - first);
+  std::vector<std::uint32_t> results(static_cast<std::size_t>(all_rows * what.n));
+  for (int first = 0; first < all_rows; first += rows_at_once) {
     if (operands.a_in_tensor) {
       const int cells = what.stored() * plan_->a.container / 32;
-      store.a.assign(static_cast<std::size_t>(cells * rows_at_once), 0);
+      store.a.resize(static_cast<std::size_t>(cells * rows_at_once));
       for (int cell = 0; cell < cells; ++cell)
-        for (int m = 0; m < rows; ++m)
+        for (int m = 0; m < rows_at_once; ++m)
           store.a[static_cast<std::size_t>(cell * rows_at_once + m)] =
-              plan_->cell(operands, first + m, 0, operands.a_column + cell);
+              row_of(first + m)[operands.a_column + cell];
     } else {
-      plan_->a.read(operands.shared, operands.a, store.a, first, rows, 0, rows_at_once);
+      plan_->a.read(operands.shared, operands.a, store.a, first, rows_at_once, 0, rows_at_once);
     }
     store.c.assign(static_cast<std::size_t>(rows_at_once * what.n), 0);
     store.d.resize(store.c.size());
-    for (int n = 0; operands.accumulates && n < what.n; ++n)
-      for (int m = 0; m < rows; ++m) {
-        const std::uint32_t cell = plan_->cell(operands, first + m, n, operands.d_column);
+    for (int column = 0; operands.accumulates && column < columns; ++column)
+      for (int m = 0; m < rows_at_once; ++m) {
+        const std::uint32_t cell = row_of(first + m)[operands.d_column + column];
+        const int n = (first + m) / what.rows() * columns + column;
         store.c[static_cast<std::size_t>(n * rows_at_once + m)] =
             half                  ? divided(cell & 0xFFFF, 10, 5, operands.scale_d)
             : what.d == Type::f32 ? divided(cell, 23, 8, operands.scale_d)
@@ -242,8 +237,8 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
         for (int m = 0; m < rows_at_once; ++m)
           for (int j = 0; j < plan_->codes(); ++j) {
             const isa::MetadataBits at = isa::metadata(form_of(what), m, j, 0);
-            metadata[static_cast<std::size_t>(at.lane)] |=
-                (m < rows ? plan_->code(operands, first + m, j) : any_legal_code) << at.lowest;
+            metadata[static_cast<std::size_t>(at.lane)] |= plan_->code(operands, first + m, j)
+                                                           << at.lowest;
           }
         images.metadata = metadata.data();
       }
@@ -260,14 +255,14 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
     }
     std::ranges::copy(store.d, results.begin() + static_cast<std::ptrdiff_t>(first) * what.n);
   }
-  for (int m = 0; m < what.rows(); ++m) {
+  for (int m = 0; m < all_rows; ++m) {
+    const int lane = plan_->lanes[static_cast<std::size_t>(m)] + operands.half;
+    if (operands.disabled && operands.disabled[lane / 32] >> lane % 32 & 1) continue;
     const std::uint32_t* const from =
         results.data() + m / rows_at_once * rows_at_once * what.n + m % rows_at_once;
-    for (int n = 0; n < what.n; ++n) {
-      const int lane = plan_->lane(operands, m, n);
-      if (operands.disabled && operands.disabled[lane / 32] >> lane % 32 & 1) continue;
-      plan_->cell(operands, m, n, operands.d_column) = from[n * rows_at_once];
-    }
+    for (int column = 0; column < columns; ++column)
+      row_of(m)[operands.d_column + column] =
+          from[(m / what.rows() * columns + column) * rows_at_once];
   }
 }
 
@@ -275,7 +270,7 @@ int TensorProduct::metadata_columns() const { return plan_->a.container >= 16 ? 
 
 std::optional<TensorProduct::IllegalCode> TensorProduct::illegal_code(
     const TensorOperands& operands) const {
-  for (int m = 0; m < plan_->what.rows(); ++m)
+  for (int m = 0; m < plan_->rows_of_d(); ++m)
     for (int j = 0; j < plan_->codes(); ++j) {
       const std::uint32_t code = plan_->code(operands, m, j);
       const bool legal =

@@ -5,10 +5,10 @@
 // Tensor memory is 128 lanes of 512 cells of 32 bits. Row m of D and of an A there is in lane m if
 // M is 128, in lane 32 * (m / 16) + m % 16 if it is 64, or 16 lanes below. Of a weight-stationary
 // product (.ws) with M 64 or 32 row m is in lane m, D's columns are in 2 or 4 parts, each M lanes
-// below the one before, and A and the metadata are there once for each part.
+// below the one before, and each part has its own A in tensor memory and its own metadata.
 //
 // Of a pair of CTAs it is what one of them has of D: half of the rows, by B of both. With M 128 D's
-// columns are in 2 parts, 64 lanes below each other, and A is there twice.
+// columns are in 2 parts, 64 lanes below each other, with an A for each.
 #pragma once
 
 #include <array>
@@ -61,7 +61,7 @@ class TensorProduct {
   static const TensorProduct& of(const InstructionDescriptor& what, std::uint32_t bits,
                                  Scratch& scratch);
   const InstructionDescriptor& what() const;
-  /// The lane of each row, in the lower half, of D's first part.
+  /// The lane of each row, in the lower half: of each part of D.
   std::span<const std::uint8_t> lanes() const;
   /// The bytes of a factor in a CTA.
   std::vector<TileBytes> bytes_of_a(const TileDescriptor& tile) const;
@@ -72,7 +72,7 @@ class TensorProduct {
 
   /// Of a sparse A: the first illegal code (PTX ISA 9.0, 9.7.16.10.8), if there is one.
   struct IllegalCode {
-    int row = 0, group = 0;
+    int row = 0, group = 0;  // rows count on from part to part
     std::uint32_t code = 0;
   };
   std::optional<IllegalCode> illegal_code(const TensorOperands& operands) const;
