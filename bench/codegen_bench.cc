@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "compiler/codegen/code.h"
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::codegen {

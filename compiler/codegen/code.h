@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "compiler/codegen/function.h"
+#include "compiler/ir/function.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::TARTAN_ABI::codegen {

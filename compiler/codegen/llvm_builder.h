@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/codegen/function.h"
+#include "compiler/ir/function.h"
 #include "compiler/isa/special_registers.h"
 #include "compiler/support/shared_layout.h"
 #include "tartan/isa/instruction.h"
@@ -36,7 +36,7 @@ constexpr unsigned address_space(StateSpace space) {
 bool is_identifier(std::string_view text);
 
 /// A kernel as LLVM IR, operation by operation. Its functions are named as the operations of a
-/// Function (compiler/codegen/operation.h) and take what these take.
+/// Function (compiler/ir/operation.h) and take what these take.
 struct [[gnu::visibility("hidden")]] LlvmBuilder {
   /// An empty kernel with the frame of `function`.
   explicit LlvmBuilder(const Function& function);

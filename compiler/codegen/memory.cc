@@ -9,7 +9,7 @@
 
 #include "compiler/codegen/assembly.h"
 #include "compiler/codegen/llvm_builder.h"
-#include "compiler/codegen/shared_layout.h"
+#include "compiler/ir/shared_layout.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 

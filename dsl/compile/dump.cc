@@ -10,7 +10,7 @@
 #include <fstream>
 #include <mutex>
 
-#include "compiler/codegen/function_text.h"
+#include "compiler/ir/function_text.h"
 #include "dsl/state/names.h"
 
 namespace tartan::TARTAN_ABI::detail {

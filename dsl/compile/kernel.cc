@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/codegen/function_text.h"
+#include "compiler/ir/function_text.h"
 #include "compiler/ptx/line_table.h"
 #include "compiler/support/ascii.h"
 #include "compiler/support/counted.h"

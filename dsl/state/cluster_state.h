@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::TARTAN_ABI::detail {

@@ -3,7 +3,7 @@
 // that follow from them. Not installed.
 #pragma once
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "tartan/dsl/kernel.h"
 #include "tartan/isa/feature.h"
 #include "tartan/isa/target.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "tartan/support/diagnostic.h"
 
 namespace tartan::TARTAN_ABI::detail {

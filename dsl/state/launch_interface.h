@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "tartan/dsl/kernel.h"
 #include "tartan/dsl/layout.h"
 #include "tartan/dsl/scalar.h"

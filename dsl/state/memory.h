@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/codegen/function_builder.h"
-#include "compiler/codegen/shared_layout.h"
+#include "compiler/ir/function_builder.h"
+#include "compiler/ir/shared_layout.h"
 #include "tartan/dsl/tensor.h"
 #include "tartan/support/diagnostic.h"
 

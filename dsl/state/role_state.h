@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "dsl/state/accesses.h"
 #include "tartan/dsl/kernel.h"
 #include "tartan/dsl/pipeline.h"

@@ -17,7 +17,7 @@
 #include <source_location>
 #include <string_view>
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "dsl/state/cluster_state.h"
 #include "dsl/state/configuration.h"
 #include "dsl/state/handles.h"

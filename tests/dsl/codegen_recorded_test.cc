@@ -2,7 +2,7 @@
 // What a FunctionBuilder records, before LLVM has a part in it.
 #include <gtest/gtest.h>
 
-#include "compiler/codegen/function_text.h"
+#include "compiler/ir/function_text.h"
 #include "tests/dsl/codegen_testing.h"
 
 namespace tartan::codegen {

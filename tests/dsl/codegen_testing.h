@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "compiler/codegen/code.h"
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "tartan/verify/verify.h"
 
 namespace tartan::codegen {

@@ -32,8 +32,8 @@
 #include <optional>
 #include <source_location>
 
-#include "tartan/codegen/value.h"
 #include "tartan/dsl/types.h"
+#include "tartan/ir/value.h"
 #include "tartan/isa/type.h"
 
 namespace tartan::TARTAN_ABI {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/function_text.h"
+#include "compiler/ir/function_text.h"
 
 #include <fmt/format.h>
 

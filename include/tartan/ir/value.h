@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tartan/codegen/value.h - handles of values that a kernel under description computes.
+// tartan/ir/value.h - handles of values that a kernel under description computes.
 #pragma once
 
 #include "tartan/isa/type.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/partition.h"
+#include "compiler/ir/partition.h"
 
 #include <map>
 #include <optional>

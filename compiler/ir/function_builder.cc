@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of a kernel and its control flow, as they are recorded; recorded_operations.cc has the
 // rest.
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-#include "compiler/codegen/shared_layout.h"
+#include "compiler/ir/shared_layout.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 

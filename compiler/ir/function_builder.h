@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/function_builder.h - records one kernel, call by call.
+// compiler/ir/function_builder.h - records one kernel, call by call.
 //
-// Each call becomes an operation of a Function (compiler/codegen/function.h), of which Code
+// Each call becomes an operation of a Function (compiler/ir/function.h), of which Code
 // (compiler/codegen/code.h) makes PTX; LLVM has no part in it. Values are typed handles. The
 // builder does not check the user's input: the DSL above has checked shapes, types and targets, so
 // invalid calls here are bugs and assert.
@@ -23,8 +23,8 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/codegen/function.h"
-#include "compiler/codegen/partition.h"
+#include "compiler/ir/function.h"
+#include "compiler/ir/partition.h"
 #include "compiler/isa/special_registers.h"
 
 namespace tartan::TARTAN_ABI::codegen {
@@ -188,7 +188,7 @@ class FunctionBuilder {
   int detached_mark();
   void place(int mark);
 
-  // Two roles, see compiler/codegen/partition.h. In what the first one executes:
+  // Two roles, see compiler/ir/partition.h. In what the first one executes:
   /// what each of them does here;
   void by_role(const std::function<void()>& first, const std::function<void()>& second);
   /// a condition of the first role, which the second one passes by.

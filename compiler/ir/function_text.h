@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/function_text.h - a Function as text, for people. Not installed.
+// compiler/ir/function_text.h - a Function as text, for people. Not installed.
 //
 //   kernel copy(global in, global out) sm_80, PTX 7.8
 //   frame
@@ -15,7 +15,7 @@
 
 #include <string>
 
-#include "compiler/codegen/function.h"
+#include "compiler/ir/function.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 

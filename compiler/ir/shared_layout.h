@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/shared_layout.h - the places of a kernel's arrays in shared memory. Not
+// compiler/ir/shared_layout.h - the places of a kernel's arrays in shared memory. Not
 // installed.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/codegen/operation.h"
+#include "compiler/ir/operation.h"
 
 #include <iterator>
 

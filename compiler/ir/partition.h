@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/partition.h - slices of a description: what of it one role executes, or what is
+// compiler/ir/partition.h - slices of a description: what of it one role executes, or what is
 // executed at one place. Not installed.
 //
 // A part of a function with two roles is described once, as the first role executes it. In it,
@@ -16,7 +16,7 @@
 #include <source_location>
 #include <vector>
 
-#include "compiler/codegen/function.h"
+#include "compiler/ir/function.h"
 
 namespace tartan::TARTAN_ABI::codegen {
 

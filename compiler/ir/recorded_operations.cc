@@ -3,7 +3,7 @@
 #include <bit>
 #include <cassert>
 
-#include "compiler/codegen/function_builder.h"
+#include "compiler/ir/function_builder.h"
 #include "tartan/isa/instruction.h"
 
 namespace tartan::TARTAN_ABI::codegen {

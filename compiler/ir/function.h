@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/function.h - a kernel as it is described: operations in regions, before any of
+// compiler/ir/function.h - a kernel as it is described: operations in regions, before any of
 // them is LLVM's. Not installed.
 //
 // FunctionBuilder records it, call by call; LlvmBuilder makes LLVM IR of it. Control flow is
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "compiler/codegen/operation.h"
-#include "tartan/codegen/value.h"
+#include "compiler/ir/operation.h"
+#include "tartan/ir/value.h"
 #include "tartan/isa/form.h"
 #include "tartan/isa/target.h"
 

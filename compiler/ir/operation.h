@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compiler/codegen/operation.h - the operations of a kernel under description: one row for each.
+// compiler/ir/operation.h - the operations of a kernel under description: one row for each.
 // Not installed.
 #pragma once
 
