@@ -75,7 +75,7 @@ void LlvmBuilder::for_range(Variable counter, Value end, Value step,
              [&] {
                const Value now = get(counter);
                body(now);
-               set(counter, add(now, step));
+               set(counter, binary(OperationKind::add, now, step));
              });
 }
 

@@ -36,7 +36,7 @@ constexpr unsigned address_space(StateSpace space) {
 bool is_identifier(std::string_view text);
 
 /// A kernel as LLVM IR, operation by operation. Its functions are named as the operations of a
-/// Function (compiler/ir/operation.h) and take what these take.
+/// Function (compiler/ir/operation.h) and take what these take; those of two values are one.
 struct [[gnu::visibility("hidden")]] LlvmBuilder {
   /// An empty kernel with the frame of `function`.
   explicit LlvmBuilder(const Function& function);
@@ -52,18 +52,8 @@ struct [[gnu::visibility("hidden")]] LlvmBuilder {
   Value constant(Type type, std::int64_t value);
   Value constant(Type type, double value);
   Value undefined(Type type);
-  Value add(Value x, Value y);
-  Value subtract(Value x, Value y);
-  Value multiply(Value x, Value y);
-  Value divide(Value x, Value y);
-  Value remainder(Value x, Value y);
-  Value bit_and(Value x, Value y);
-  Value bit_or(Value x, Value y);
-  Value bit_xor(Value x, Value y);
-  Value shift_left(Value x, Value y);
-  Value shift_right(Value x, Value y);
-  Value minimum(Value x, Value y);
-  Value maximum(Value x, Value y);
+  /// From add to maximum.
+  Value binary(OperationKind kind, Value x, Value y);
   Value fma(Value x, Value y, Value z);
   Value negate(Value x);
   Value absolute(Value x);
@@ -191,9 +181,6 @@ struct [[gnu::visibility("hidden")]] LlvmBuilder {
   llvm::Type* arithmetic_type(Type of);
   llvm::Value* arithmetic(Value of);
   Value from_arithmetic(llvm::Value * of, Type type);
-
-  using Binary = llvm::Instruction::BinaryOps;
-  Value binary(Binary integer, Binary real, Value x, Value y);
 
   llvm::BasicBlock* block(const char* name);
   llvm::AllocaInst* entry_alloca(llvm::Type * type);

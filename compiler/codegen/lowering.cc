@@ -143,18 +143,18 @@ void Lowering::lower(const Operation& op) {
     case constant: return made(op, to_.constant(op.type, number(0)));
     case real_constant: return made(op, to_.constant(op.type, std::bit_cast<double>(number(0))));
     case undefined: return made(op, to_.undefined(op.type));
-    case add: return made(op, to_.add(value(0), value(1)));
-    case subtract: return made(op, to_.subtract(value(0), value(1)));
-    case multiply: return made(op, to_.multiply(value(0), value(1)));
-    case divide: return made(op, to_.divide(value(0), value(1)));
-    case remainder: return made(op, to_.remainder(value(0), value(1)));
-    case bit_and: return made(op, to_.bit_and(value(0), value(1)));
-    case bit_or: return made(op, to_.bit_or(value(0), value(1)));
-    case bit_xor: return made(op, to_.bit_xor(value(0), value(1)));
-    case shift_left: return made(op, to_.shift_left(value(0), value(1)));
-    case shift_right: return made(op, to_.shift_right(value(0), value(1)));
-    case minimum: return made(op, to_.minimum(value(0), value(1)));
-    case maximum: return made(op, to_.maximum(value(0), value(1)));
+    case add:
+    case subtract:
+    case multiply:
+    case divide:
+    case remainder:
+    case bit_and:
+    case bit_or:
+    case bit_xor:
+    case shift_left:
+    case shift_right:
+    case minimum:
+    case maximum: return made(op, to_.binary(op.kind, value(0), value(1)));
     case fma: return made(op, to_.fma(value(0), value(1), value(2)));
     case negate: return made(op, to_.negate(value(0)));
     case absolute: return made(op, to_.absolute(value(0)));

@@ -100,76 +100,53 @@ Value LlvmBuilder::constant(Type type, double value) {
   return this->value(llvm::ConstantFP::get(llvm_type(type), value), type);
 }
 
-Value LlvmBuilder::binary(Binary integer, Binary real, Value x, Value y) {
-  assert(same_arithmetic(x, y));
-  return from_arithmetic(
-      build.CreateBinOp(real_valued(x.type) ? real : integer, arithmetic(x), arithmetic(y)),
-      x.type);
-}
-
-Value LlvmBuilder::add(Value x, Value y) {
-  return binary(llvm::Instruction::Add, llvm::Instruction::FAdd, x, y);
-}
-
-Value LlvmBuilder::subtract(Value x, Value y) {
-  return binary(llvm::Instruction::Sub, llvm::Instruction::FSub, x, y);
-}
-
-Value LlvmBuilder::multiply(Value x, Value y) {
-  return binary(llvm::Instruction::Mul, llvm::Instruction::FMul, x, y);
-}
-
-Value LlvmBuilder::divide(Value x, Value y) {
-  const bool sign = info(x.type).is_signed;
-  return binary(sign ? llvm::Instruction::SDiv : llvm::Instruction::UDiv, llvm::Instruction::FDiv,
-                x, y);
-}
-
-Value LlvmBuilder::remainder(Value x, Value y) {
-  const bool sign = info(x.type).is_signed;
-  return binary(sign ? llvm::Instruction::SRem : llvm::Instruction::URem, llvm::Instruction::FRem,
-                x, y);
-}
-
-Value LlvmBuilder::bit_and(Value x, Value y) {
-  return value(build.CreateAnd(get(x), get(y)), x.type);
-}
-Value LlvmBuilder::bit_or(Value x, Value y) {
-  return value(build.CreateOr(get(x), get(y)), x.type);
-}
-Value LlvmBuilder::bit_xor(Value x, Value y) {
-  return value(build.CreateXor(get(x), get(y)), x.type);
-}
-
-Value LlvmBuilder::shift_left(Value x, Value y) {
-  auto* const l = get(x);
-  return value(build.CreateShl(l, resize(get(y), l->getType(), false)), x.type);
-}
-
-Value LlvmBuilder::shift_right(Value x, Value y) {
-  auto* const l = get(x);
-  auto* const r = resize(get(y), l->getType(), false);
-  return value(info(x.type).is_signed ? build.CreateAShr(l, r) : build.CreateLShr(l, r), x.type);
-}
-
-Value LlvmBuilder::minimum(Value x, Value y) {
-  using namespace llvm::Intrinsic;
-  const llvm::Intrinsic::ID id = real_valued(x.type)      ? minnum
-                                 : info(x.type).is_signed ? smin
-                                                          : umin;
-  return from_arithmetic(call(id, {arithmetic(x), arithmetic(y)}, arithmetic_type(x.type)), x.type);
-}
-
-Value LlvmBuilder::maximum(Value x, Value y) {
-  using namespace llvm::Intrinsic;
-  const llvm::Intrinsic::ID id = real_valued(x.type)      ? maxnum
-                                 : info(x.type).is_signed ? smax
-                                                          : umax;
-  return from_arithmetic(call(id, {arithmetic(x), arithmetic(y)}, arithmetic_type(x.type)), x.type);
+Value LlvmBuilder::binary(OperationKind kind, Value x, Value y) {
+  using Instruction = llvm::Instruction;
+  namespace intrinsic = llvm::Intrinsic;
+  const bool real = real_valued(x.type), sign = info(x.type).is_signed;
+  const auto by_instruction = [&](Instruction::BinaryOps of_integers,
+                                  Instruction::BinaryOps of_reals) {
+    assert(same_arithmetic(x, y));
+    return from_arithmetic(
+        build.CreateBinOp(real ? of_reals : of_integers, arithmetic(x), arithmetic(y)), x.type);
+  };
+  const auto by_intrinsic = [&](llvm::Intrinsic::ID of_reals, llvm::Intrinsic::ID with_sign,
+                                llvm::Intrinsic::ID without) {
+    return from_arithmetic(call(real   ? of_reals
+                                : sign ? with_sign
+                                       : without,
+                                {arithmetic(x), arithmetic(y)}, arithmetic_type(x.type)),
+                           x.type);
+  };
+  const auto on_bits = [&](Instruction::BinaryOps which, bool shifts = false) {
+    llvm::Value* const left = get(x);
+    llvm::Value* const right = shifts ? resize(get(y), left->getType(), false) : get(y);
+    return value(build.CreateBinOp(which, left, right), x.type);
+  };
+  switch (kind) {
+    using enum OperationKind;
+    case add: return by_instruction(Instruction::Add, Instruction::FAdd);
+    case subtract: return by_instruction(Instruction::Sub, Instruction::FSub);
+    case multiply: return by_instruction(Instruction::Mul, Instruction::FMul);
+    case divide:
+      return by_instruction(sign ? Instruction::SDiv : Instruction::UDiv, Instruction::FDiv);
+    case remainder:
+      return by_instruction(sign ? Instruction::SRem : Instruction::URem, Instruction::FRem);
+    case bit_and: return on_bits(Instruction::And);
+    case bit_or: return on_bits(Instruction::Or);
+    case bit_xor: return on_bits(Instruction::Xor);
+    case shift_left: return on_bits(Instruction::Shl, true);
+    case shift_right: return on_bits(sign ? Instruction::AShr : Instruction::LShr, true);
+    case minimum: return by_intrinsic(intrinsic::minnum, intrinsic::smin, intrinsic::umin);
+    default:
+      assert(kind == maximum);
+      return by_intrinsic(intrinsic::maxnum, intrinsic::smax, intrinsic::umax);
+  }
 }
 
 Value LlvmBuilder::fma(Value x, Value y, Value z) {
-  if (!real_valued(x.type)) return add(multiply(x, y), z);
+  if (!real_valued(x.type))
+    return binary(OperationKind::add, binary(OperationKind::multiply, x, y), z);
   return from_arithmetic(call(llvm::Intrinsic::fma, {arithmetic(x), arithmetic(y), arithmetic(z)},
                               arithmetic_type(x.type)),
                          x.type);
@@ -251,10 +228,12 @@ namespace {
 // zero. The sum is x plus half a unit of the last kept bit, minus one if that bit is zero. An
 // infinity stays one, a NaN might not.
 Value rounded_to_tf32(LlvmBuilder& f, Value x) {
+  const auto by = [&](OperationKind kind, Value of, std::int64_t number) {
+    return f.binary(kind, of, f.constant(u32, number));
+  };
   const Value word = f.bitcast(x, u32);
-  const Value odd = f.bit_and(f.shift_right(word, f.constant(u32, std::int64_t{13})),
-                              f.constant(u32, std::int64_t{1}));
-  const Value rounded = f.add(f.add(word, f.constant(u32, std::int64_t{0xFFF})), odd);
+  const Value odd = by(OperationKind::bit_and, by(OperationKind::shift_right, word, 13), 1);
+  const Value rounded = f.binary(OperationKind::add, by(OperationKind::add, word, 0xFFF), odd);
   return f.bitcast(
       f.select(f.compare(Compare::ne, x, x), f.constant(u32, std::int64_t{0x7FFFE000}), rounded),
       tf32);
