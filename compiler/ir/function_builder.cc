@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "compiler/ir/shared_layout.h"
@@ -278,6 +280,32 @@ void FunctionBuilder::by_role(const Body& first, const Body& second) {
 
 void FunctionBuilder::if_of_role(Value condition, const Body& then) {
   describe(add_regions(record(OperationKind::if_of_role, Type::none, {condition}), 1), then);
+}
+
+bool FunctionBuilder::depends_on(Value value, const std::source_location& place) const {
+  std::map<int, std::vector<const Operation*>> makers;  // of values; changes of variables
+  for (const Operation& each : function_.operations) {
+    for (const Operand& result : Function::part(function_.results, each.results))
+      makers[result.id].push_back(&each);
+    if (each.kind == OperationKind::set)
+      makers[function_.operands[each.operands.first].id].push_back(&each);
+  }
+  std::set<int> seen;
+  std::vector<int> open{value.id};
+  while (!open.empty()) {
+    const int id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    for (const Operation* const by : makers[id]) {
+      const std::source_location& there = function_.places[by->place];
+      if (there.line() == place.line() && there.column() == place.column() &&
+          there.file_name() == place.file_name())
+        return true;
+      for (const Operand& each : Function::part(function_.operands, by->operands))
+        open.push_back(each.id);
+    }
+  }
+  return false;
 }
 
 std::vector<Need> FunctionBuilder::take_second_role(int of_mark) {

@@ -193,6 +193,8 @@ class FunctionBuilder {
   void by_role(const std::function<void()>& first, const std::function<void()>& second);
   /// a condition of the first role, which the second one passes by.
   void if_of_role(Value condition, const std::function<void()>& then);
+  /// Whether a value is computed at a C++ place, or read from a variable that is changed there.
+  bool depends_on(Value value, const std::source_location& place) const;
   /// Here is what the second role executes of what has been described at a mark, which holds no
   /// more than the first role's part from then on.
   std::vector<Need> take_second_role(int of_mark);

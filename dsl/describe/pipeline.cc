@@ -121,6 +121,18 @@ using Fill = std::function<void(Scalar, Scalar)>;
 using Ahead = std::function<void(Scalar)>;
 using Use = std::function<void(Scalar, Scalar, const std::function<void()>&)>;
 
+// The count of a pipeline. In place of one that is refused it is one of which nothing is known: the
+// callbacks' own mistakes count too.
+Scalar checked_count(Builder& k, KernelState& state, const Scalar& count, Here at) {
+  constexpr std::string_view what = "the count of a pipeline";
+  if (!state.is_index(count, what)) return k.blocks_x(at);
+  const std::int64_t number = count.constant().value_or(0);
+  if (number >= 0 || (count.type() != Type::none && info(count.type()).is_signed)) return count;
+  state.log.report("immediate-range"_rule,
+                   fmt::format("{}: expected 0 or more, found {}", what, number));
+  return k.blocks_x(at);
+}
+
 void describe(Builder& k, KernelState& state, int stages, const Scalar& count, const Fill& fill,
               const Ahead& ahead, const Use& use, Here at, detail::PipelineKind kind) {
   state.at(at);
@@ -130,6 +142,7 @@ void describe(Builder& k, KernelState& state, int stages, const Scalar& count, c
     return state.log.report(
         "operand-count"_rule,
         fmt::format("pipeline stages: expected 1 to {}, found {}", most, stages));
+  const Scalar counted = checked_count(k, state, count, at);
   const detail::RoleState& roles = state.roles;
   const bool ping_pong = kind == detail::PipelineKind::ping_pong;
   detail::CommonRing* const common = ping_pong ? detail::next_ring(state, stages) : nullptr;
@@ -138,7 +151,7 @@ void describe(Builder& k, KernelState& state, int stages, const Scalar& count, c
                      : roles.current == detail::Role::all
                          ? state.stages.begin_pipeline()
                          : detail::StageChecks::role_pipeline(roles.pipelines.size());
-  const detail::Stages ring{stages, count, fill, ahead, use, at, number, state.conditions, kind};
+  const detail::Stages ring{stages, counted, fill, ahead, use, at, number, state.conditions, kind};
   if (roles.current != detail::Role::all) detail::role_pipeline(state, ring, common);
   else CommonPipeline(k, state, ring).run();
 }

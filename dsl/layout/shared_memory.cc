@@ -8,16 +8,20 @@
 
 namespace tartan::TARTAN_ABI::detail {
 
-void check_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages) {
-  if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages))
-    state.log.report("tile-bounds"_rule,
-                     fmt::format("stage index out of bounds: {} has no stage {}, only {}", ring,
-                                 *number, stages));
+bool is_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages) {
+  if (const auto number = stage.constant(); number && (*number < 0 || *number >= stages)) {
+    state.log.report(
+        "tile-bounds"_rule,
+        fmt::format("stage index out of bounds: expected {} for {}, found {}",
+                    stages == 1 ? "0" : fmt::format("0 to {}", stages - 1), ring, *number));
+    return false;
+  }
   const auto of_pipeline = state.roles.stage_counts.find(HandleParts::value(stage).id);
   if (of_pipeline != state.roles.stage_counts.end() && !stage.constant() &&
       of_pipeline->second > stages)
     state.log.report("tile-bounds"_rule, fmt::format("{} has {} stages, its pipeline {}", ring,
                                                      stages, of_pipeline->second));
+  return true;
 }
 
 namespace {
@@ -162,13 +166,14 @@ Shared Ring::operator[](const RingIndex& index) const {
   Shared out = first_;
   detail::Tensor& tensor = detail::HandleParts::tensor(out);
   if (!tensor.state || tensor.memory < 0) return out;
+  detail::note_line(index.at);
   if (!tensor.state->takes_calls(tensor.name) || !tensor.state->is_index(stage, "a stage")) {
     tensor.memory = -1;
     return out;
   }
-  check_stage(*tensor.state, tensor.name, stage, stages_);
-  tensor.state->stages.note_index(tensor.state->log, tensor.memory, tensor.name, stages_, stage,
-                                  index.at);
+  if (is_stage(*tensor.state, tensor.name, stage, stages_))
+    tensor.state->stages.note_index(tensor.state->log, tensor.memory, tensor.name, stages_, stage,
+                                    index.at);
   tensor.base = tensor.base + stage * distance_;
   return out;
 }

@@ -28,6 +28,6 @@ void check_roles(KernelState& state);
 void block_barrier(KernelState& state);
 
 /// Whether the ring has the stage; reports if not.
-void check_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages);
+bool is_stage(KernelState& state, const std::string& ring, const Scalar& stage, int stages);
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -235,7 +235,7 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
   const Publish how = publish(writes, pipeline.reads);
   for_fillers(state, how, fill.issuer, [&] { f.place(loop); });
   if (!begins) return check_means(state, pipeline, writes);
-  if (how.arrivals(1) == 0)
+  if (how.arrivals(1) == 0 && state.log.diags().ok())  // else its copies may have been refused
     state.log.report("kernel-option"_rule,
                      "the fill callback writes no shared memory, so consumers would wait forever; "
                      "copy() to a ring");

@@ -112,6 +112,24 @@ class AsProducer {
   Flights::Variables in_flight_;
 };
 
+// What the count of a pipeline needs.
+std::string told_of_count(const codegen::Need& need) {
+  switch (need.what) {
+    using enum codegen::Need::Of;
+    case memory:
+    case result: break;
+    case thread:
+      return "the count of a pipeline needs the index of a thread, which is another number in each "
+             "role: expected one that both compute alike, such as a parameter or a block's index";
+    case variable:
+      return "the count of a pipeline needs a variable that a use callback changes, which producer "
+             "warps do not execute: expected a number that both roles compute";
+  }
+  return "the count of a pipeline needs a result that producer warps do not have, since consumers "
+         "alone execute its statement: expected a number that both roles compute, such as a "
+         "parameter or a block's index";
+}
+
 std::string told(const codegen::Need& need) {
   switch (need.what) {
     using enum codegen::Need::Of;
@@ -134,9 +152,16 @@ std::string told(const codegen::Need& need) {
 
 // What producers execute of a body that has been described for consumers.
 void take_producers_part(KernelState& state, int body) {
+  const auto of_count = [&](const codegen::Need& need) {
+    return need.what != codegen::Need::Of::memory &&
+           std::ranges::any_of(state.roles.counts, [&](const codegen::Value& count) {
+             return state.f().depends_on(count, need.place);
+           });
+  };
   for (const codegen::Need& each : state.f().take_second_role(body))
     if (each.what != codegen::Need::Of::memory || !state.roles.producers_meet)
-      state.log.report_at("wrong-role"_rule, each.place, told(each));
+      state.log.report_at("wrong-role"_rule, each.place,
+                          of_count(each) ? told_of_count(each) : told(each));
 }
 
 void move_registers(KernelState& state, Role role) {
@@ -244,6 +269,7 @@ void role_pipeline(KernelState& state, const Stages& stages, CommonRing* ring) {
         "pipeline inside another pipeline's stage: producer warps never reach it; "
         "run them one after the other, or fill both rings in one stage");
   Builder k(state.shared_from_this());
+  if (state_of(stages.count)) state.roles.counts.push_back(HandleParts::value(stages.count));
   const std::size_t number = ring ? ring->pipeline : state.roles.pipelines.size();
   const auto consume_all = [&] {
     if (ring) consume_in_turn(k, state, stages, *ring);

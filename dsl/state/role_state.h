@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <source_location>
 #include <utility>
 #include <vector>
@@ -82,6 +83,7 @@ struct RoleState {
   int begin = -1;                             // the mark where the role's code begins
   int producers_begin = -1;                   // that of producers
   std::vector<RolePipeline> pipelines;
+  std::vector<codegen::Value> counts;  // of pipelines: numbers of k-tiles
   Accesses* reads = nullptr;  // where consumers use stages of a pipeline: what they have read
   // Of producers: wait until all stages are released. They hold the state, so whoever runs them
   // takes them out of it.
@@ -97,6 +99,7 @@ struct Fill {
   bool* divided = nullptr;     // set at its griddepcontrol_wait(), which may divide it
   std::size_t depth = 0;       // of loops and conditions around it
   Accesses writes = {};
+  std::set<int> copied = {};  // memories to which threads copy asynchronously
 };
 
 }  // namespace tartan::TARTAN_ABI::detail

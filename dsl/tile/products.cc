@@ -13,32 +13,10 @@
 #include "dsl/units/wgmma/warpgroup_mma.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/tiled_mma.h"
-#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
-
-// The tensor cores drop the low 13 bits of an f32. Rounds to nearest even, as tensor maps do.
-std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragments,
-                              const Shared& from) {
-  if (from.element() != f32) return fragments;
-  for (Fragment& each : fragments) {
-    if (each.kind().type != tf32 || is_bad(each)) continue;
-    std::vector<codegen::Value> registers;
-    for (const codegen::Value& value : registers_of(each))
-      registers.push_back(mma.state->f().bitcast(
-          mma.state->f().convert(mma.state->f().bitcast(value, f32), tf32), b32));
-    each = make_fragment(*mma.state, each.kind(), std::move(registers));
-    mma.state->log.choose(
-        fmt::format("round {}", tensor_of(from).name),
-        mma.state->config.target.has(Feature::tf32_conversion)
-            ? "cvt.rn.tf32.f32"
-            : "to nearest even, in integer arithmetic",
-        "its elements are f32, and tensor cores would truncate their low 13 bits");
-  }
-  return fragments;
-}
 
 bool fits(const TiledParts& mma, const Shared& a, const Shared& b) {
   return require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.tile.k, "A of the tiled MMA") &
@@ -104,40 +82,6 @@ WarpTile multiply_tile(const TiledParts& mma, const WarpTile& c, bool fresh, con
     }
   }
   return WarpTile(std::move(sums), n, c.place());
-}
-
-Side side_a(const TiledParts& mma, const Shared& a) {
-  return [&mma, &a](int step) {
-    const FragmentKind kind = operand_a(mma.kind.shape, mma.kind.a);
-    const isa::Fragment fragment = kind.fragment();
-    const auto part = [&](int rows, const Scalar& row) {
-      return load_side(
-          *mma.state, kind,
-          tensor_of(a.tile(fragment.rows * rows, fragment.cols, row,
-                           mma.warp_k * mma.steps() + step, mma.state->log.location())),
-          rows);
-    };
-    if (!in_blocks(mma)) return rounded(mma, part(mma.fragments_m(), mma.warp_m), a);
-    const WarpPlace place = place_of_a(mma);
-    std::vector<Fragment> out;
-    for (int i = 0; i < mma.fragments_m(); ++i)
-      for (Fragment& each : part(1, (place.row + place.down(i, fragment.rows)) / fragment.rows))
-        out.push_back(std::move(each));
-    return rounded(mma, std::move(out), a);
-  };
-}
-
-Side side_b(const TiledParts& mma, const Shared& b) {
-  return [&mma, &b](int step) {
-    const Shape& shape = mma.kind.shape.shape;
-    return rounded(mma,
-                   load_side(*mma.state, operand_b(mma.kind.shape, mma.kind.b),
-                             tensor_of(b.tile(shape.k, shape.n * mma.fragments_n(),
-                                              mma.warp_k * mma.steps() + step, mma.warp_n,
-                                              mma.state->log.location())),
-                             mma.fragments_n()),
-                   b);
-  };
 }
 
 // Accumulators of wgmma; multiply_tile() reports errors of others.
@@ -221,7 +165,7 @@ class TileProduct {
 
   /// `fresh`: A * B, else added to `sum`.
   WarpTile with(const WarpTile& sum, bool fresh) const {
-    if (!begun_ || !fits_kind()) return {};
+    if (!begun_ || !has_arrived() || !fits_kind()) return {};
     if (a_.data_.scales)
       return scaled_product(mma_, sum, fresh, *shared(a_), *a_.data_.scales, *shared(b_),
                             *b_.data_.scales);
@@ -234,7 +178,8 @@ class TileProduct {
 
   WarpTile with_first(const WarpTile& sum, const FirstStep& first,
                       const std::function<void()>& next) const {
-    if (!begun_ || !has_first(Operand::a, a_) || !has_first(Operand::b, b_)) return {};
+    if (!begun_ || !has_arrived() || !has_first(Operand::a, a_) || !has_first(Operand::b, b_))
+      return {};
     if (first.empty()) return with(sum, false);
     const Shared &a = *shared(a_), &b = *shared(b_);
     if (!fits(mma_, first.a_.size(), first.b_.size()) || !fits(mma_, a, b)) return {};
@@ -261,6 +206,30 @@ class TileProduct {
   static const Shared* shared(const MmaOperand& of) { return std::get_if<Shared>(&of.elements_); }
   static const WarpTile* fragments(const MmaOperand& of) {
     return std::get_if<WarpTile>(&of.elements_);
+  }
+
+  // Whether it stands where its operands are in memory; reports the fill callback that copies them.
+  bool has_arrived() const {
+    KernelState& state = *mma_.state;
+    if (!state.fill) return true;
+    if (state.roles.current == Role::producer) {
+      state.log.report("wrong-role"_rule,
+                       "product in a fill callback: expected it in the use callback, which runs "
+                       "when the stage has arrived; producer warps execute fill callbacks, and "
+                       "consumers have the accumulators");
+      return false;
+    }
+    for (const MmaOperand* const each : {&a_, &b_})
+      if (const Shared* const of = shared(*each);
+          of && state.fill->copied.contains(tensor_of(*of).memory)) {
+        state.log.report("unsynchronized-tile"_rule,
+                         fmt::format("product of {} in the fill callback that copies to it: "
+                                     "expected it in the use callback, which runs when the copies "
+                                     "have arrived",
+                                     tensor_of(*of).name));
+        return false;
+      }
+    return true;
   }
 
   bool refuse(const std::string& message) const {
@@ -473,11 +442,11 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
   std::vector<Fragment> out;
   for (int i = 0; i < parts_.fragments_m(); ++i)
     for (int step = 0; step < parts_.steps(); ++step)
-      out.push_back(
-          load_fragment(*parts_.state, kind,
-                        tensor_of(a.tile(fragment.rows, fragment.cols,
-                                         (place.row + place.down(i, fragment.rows)) / fragment.rows,
-                                         parts_.warp_k * parts_.steps() + step, at))));
+      out.push_back(load_fragment(
+          *parts_.state, kind,
+          tensor_of(a.tile({(place.row + place.down(i, fragment.rows)) / fragment.rows,
+                            parts_.warp_k * parts_.steps() + step},
+                           {fragment.rows, fragment.cols}, at))));
   WarpTile tile(rounded(parts_, std::move(out), a), parts_.steps(), place);
   if (parts_.warpgroup) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
   return tile;

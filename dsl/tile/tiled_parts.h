@@ -15,6 +15,9 @@ namespace tartan::TARTAN_ABI::detail {
 using Side = std::function<std::vector<Fragment>(int step)>;
 Side side_a(const TiledParts& mma, const Shared& a);
 Side side_b(const TiledParts& mma, const Shared& b);
+/// Fragments of tf32 that were loaded from memory of f32.
+std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragments,
+                              const Shared& from);
 
 /// Adds an instruction's operands beside fragments to its options, for the `i`th row or column of
 /// fragments.

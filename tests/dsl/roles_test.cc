@@ -18,7 +18,8 @@ TEST_P(Roles, ConsumersWriteSharedMemory) {
       p.k.write(factors, 0, p.k.thread(), p.k.constant(f32, 1));
       p.k.barrier();
       p.k.pipeline(
-          2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+          {.stages = 2}, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
+          [&](Scalar, Scalar s) { p.add(s); });
       p.k.write(factors, 1, p.k.thread(), p.k.read(factors, 0, p.k.thread()) * 3);
       p.k.barrier();
       p.k.store(p.c, map(p.sum, [&](Scalar x, ElementPlace at) {
@@ -39,7 +40,7 @@ TEST_P(Roles, EveryLineIsTheUsers) {
                         p.k.roles([&] {
                           p.k.each_tile(size, size, p.mma.tile(), [&](Scalar, Scalar) {
                             p.k.pipeline(
-                                2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
+                                {.stages = 2}, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
                                 [&](Scalar, Scalar s) { p.add(s); });
                             p.k.store(p.c, p.sum);
                           });
@@ -57,7 +58,8 @@ TEST_P(Roles, SumAllStages) {
   const auto got = run(3 * size, [](Parts& p) {
     p.k.roles([&] {
       p.k.pipeline(
-          2, 3, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+          {.stages = 2}, 3, [&](Scalar t, Scalar s) { p.fill(t, s); },
+          [&](Scalar, Scalar s) { p.add(s); });
       p.k.store(p.c, p.sum);
     });
   });
@@ -71,10 +73,10 @@ TEST_P(Roles, ProducersHaveNoResultsOfConsumers) {
       p.k.roles([&] {
         const Scalar zero = p.k.ptx("mov.b32 %0, 0;", {s32}, {})[0];
         p.k.pipeline(
-            2, 2,
+            {.stages = 2}, 2,
             [&](Scalar t, Scalar s) {
-              p.k.copy(p.a.tile(size, size, needed ? zero : Scalar(0), t), p.sa[s]);
-              p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+              p.k.copy(p.a.tile({needed ? zero : Scalar(0), t}, {size, size}), p.sa[s]);
+              p.k.copy(p.b.tile({t, 0}, {size, size}), p.sb[s]);
             },
             [&](Scalar, Scalar s) { p.add(s); });
         p.k.when(zero == 0, [&] { p.k.store(p.c, p.sum); });
@@ -95,11 +97,11 @@ TEST_P(Roles, FillsTakeNothingOfTheConsumersThreads) {
       p.k.roles([&] {
         const Scalar outside = p.k.thread() / 512;
         p.k.pipeline(
-            2, 2,
+            {.stages = 2}, 2,
             [&](Scalar t, Scalar s) {
               const Scalar row = inside ? p.k.thread() / 512 : outside;
-              p.k.copy(p.a.tile(size, size, row, t), p.sa[s]);
-              p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+              p.k.copy(p.a.tile({row, t}, {size, size}), p.sa[s]);
+              p.k.copy(p.b.tile({t, 0}, {size, size}), p.sb[s]);
             },
             [&](Scalar, Scalar s) { p.add(s); });
         p.k.store(p.c, p.sum);
@@ -119,9 +121,12 @@ TEST_P(Roles, OperandsThatConsumersWriteNeedABarrier) {
       const Shared own = p.k.shared("own", f16, p.mma.shared_a(1))[0];
       p.k.roles([&] {
         p.k.pipeline(
-            2, 2, [&](Scalar t, Scalar s) { p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]); },
+            {.stages = 2}, 2,
             [&](Scalar t, Scalar s) {
-              p.k.copy(p.a.tile(size, size, 0, t), own);
+              p.k.copy(p.b.tile({t, 0}, {size, size}), p.sb[s]);
+            },
+            [&](Scalar t, Scalar s) {
+              p.k.copy(p.a.tile({0, t}, {size, size}), own);
               meet(p.k);
               p.sum = p.mma(p.sum, own, p.sb[s]);
               p.k.barrier();
@@ -154,10 +159,10 @@ TEST_P(Roles, FillsReadWhatIsWrittenBeforeRoles) {
       p.k.roles([&] {
         if (!before) write();
         p.k.pipeline(
-            2, 2,
+            {.stages = 2}, 2,
             [&](Scalar t, Scalar s) {
-              p.k.copy(p.a.tile(size, size, p.k.read(list, 0, t), t), p.sa[s]);
-              p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+              p.k.copy(p.a.tile({p.k.read(list, 0, t), t}, {size, size}), p.sa[s]);
+              p.k.copy(p.b.tile({t, 0}, {size, size}), p.sb[s]);
             },
             [&](Scalar, Scalar s) { p.add(s); });
         p.k.store(p.c, p.sum);
@@ -182,14 +187,14 @@ TEST_P(Roles, ConsumersComputeOfTheirResults) {
         return zero;
       },
       [](Parts& p, const Scalar& zero) {
-        return zero + p.k.convert(p.k.read_if(zero < 1, p.a, zero, zero) * Scalar(0.0F), s32);
+        return zero + p.k.convert(p.k.read_if(p.a, zero, zero, zero < 1) * Scalar(0.0F), s32);
       }};
   for (const auto& use : uses)
     EXPECT_EQ(run(2 * size,
                   [&](Parts& p) {
                     p.k.roles([&] {
                       p.k.pipeline(
-                          2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
+                          {.stages = 2}, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
                           [&](Scalar, Scalar s) { p.add(s); });
                       const Scalar zero = p.k.ptx("mov.b32 %0, 0;", {s32}, {})[0];
                       p.k.when(use(p, zero) == 0, [&] { p.k.store(p.c, p.sum); });
@@ -206,10 +211,10 @@ TEST_P(Roles, FillCallbackKeepsItsOwnResult) {
                     p.k.griddepcontrol_wait();
                     auto column = p.k.variable(p.k.constant(s32, 0));
                     p.k.pipeline(
-                        2, 2,
+                        {.stages = 2}, 2,
                         [&](Scalar t, Scalar s) {
-                          p.k.copy(p.a.tile(size, size, Scalar(column), t), p.sa[s]);
-                          p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+                          p.k.copy(p.a.tile({Scalar(column), t}, {size, size}), p.sa[s]);
+                          p.k.copy(p.b.tile({t, 0}, {size, size}), p.sb[s]);
                           column = p.k.ptx("mov.b32 %0, 0;", {s32}, {})[0];
                         },
                         [&](Scalar, Scalar s) { p.add(s); });
@@ -225,8 +230,9 @@ TEST_P(Roles, StoresBeginBeforeAnEdge) {
     return [=](Parts& p) {
       p.k.roles([&] {
         p.k.pipeline(
-            2, 1, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
-        p.k.store(p.c.window(row, 0, size, size), p.sum);
+            {.stages = 2}, 1, [&](Scalar t, Scalar s) { p.fill(t, s); },
+            [&](Scalar, Scalar s) { p.add(s); });
+        p.k.store(p.c.window({row, 0}, {size, size}), p.sum);
       });
     };
   };
@@ -245,13 +251,13 @@ TEST_P(Roles, StoresBeginBeforeAnEdge) {
 // A tile of a tile ends where the outer one does, although A continues.
 TEST_P(Roles, NestedTilesEndWithTheOuterTile) {
   const auto got = run(96, [](Parts& p) {
-    const Global a = p.a.tile(size, 48, 0, 0), b = p.b.tile(48, size, 0, 0);
+    const Global a = p.a.tile({0, 0}, {size, 48}), b = p.b.tile({0, 0}, {48, size});
     p.k.roles([&] {
       p.k.pipeline(
-          2, 1,
+          {.stages = 2}, 1,
           [&](Scalar t, Scalar s) {
-            p.k.copy(a.tile(size, size, 0, t), p.sa[s]);
-            p.k.copy(b.tile(size, size, t, 0), p.sb[s]);
+            p.k.copy(a.tile({0, t}, {size, size}), p.sa[s]);
+            p.k.copy(b.tile({t, 0}, {size, size}), p.sb[s]);
           },
           [&](Scalar, Scalar s) { p.add(s); });
       p.k.store(p.c, p.sum);
@@ -268,9 +274,9 @@ TEST_P(Roles, BatchedMatrices) {
     const Ring more = p.k.shared("more", f16, p.mma.shared_a(2));
     p.k.roles([&] {
       p.k.pipeline(
-          2, 1,
+          {.stages = 2}, 1,
           [&](Scalar, Scalar s) {
-            p.k.copy(p.b.tile(size, size, 0, 0), p.sb[s]);
+            p.k.copy(p.b.tile({0, 0}, {size, size}), p.sb[s]);
             p.k.copy(near, p.sa[s]);
             p.k.copy(far, more[s]);
           },
@@ -290,9 +296,9 @@ TEST_P(Roles, NestedBatches) {
     const Global a = p.a.matrix(one, size * size).matrix(one, 2 * size * size);
     p.k.roles([&] {
       p.k.pipeline(
-          2, 1,
+          {.stages = 2}, 1,
           [&](Scalar, Scalar s) {
-            p.k.copy(p.b.tile(size, size, 0, 0), p.sb[s]);
+            p.k.copy(p.b.tile({0, 0}, {size, size}), p.sb[s]);
             p.k.copy(a, p.sa[s]);
           },
           [&](Scalar, Scalar s) { p.add(s); });
@@ -307,12 +313,13 @@ TEST_P(Roles, CopiesInConditionsAndLoops) {
     Builder& k = p.k;
     k.roles([&] {
       k.pipeline(
-          2, 2,
+          {.stages = 2}, 2,
           [&](Scalar t, Scalar s) {
             k.loop(0, k.block_x() + 2, 1, [&](Scalar half) {
-              k.copy(p.a.tile(size / 2, size, half, t), p.sa[s].tile(size / 2, size, half, 0));
+              k.copy(p.a.tile({half, t}, {size / 2, size}),
+                     p.sa[s].tile({half, 0}, {size / 2, size}));
             });
-            k.when(t + k.block_x() < 1, [&] { k.copy(p.b.tile(size, size, t, 0), p.sb[s]); });
+            k.when(t + k.block_x() < 1, [&] { k.copy(p.b.tile({t, 0}, {size, size}), p.sb[s]); });
           },
           [&](Scalar t, Scalar s) { k.when(t < 1, [&] { p.add(s); }); });
       k.store(p.c, p.sum);
@@ -327,7 +334,7 @@ TEST_P(Roles, ProducersWriteElements) {
     const Ring ring = k.shared("ring", f32, RingLayout{row_major(1, 32), 2});
     k.roles([&] {
       k.pipeline(
-          2, 2,
+          {.stages = 2}, 2,
           [&](Scalar t, Scalar s) {
             k.when(k.thread() < 32, [&] { k.write(ring[s], 0, k.thread(), k.convert(t, f32)); });
           },
@@ -345,18 +352,21 @@ TEST_P(Roles, ProducersWriteElements) {
 TEST_P(Roles, RejectsInvalidUse) {
   const auto use = [](Parts& p) { return [&p](Scalar, Scalar s) { p.add(s); }; };
   const auto fill = [](Parts& p) { return [&p](Scalar t, Scalar s) { p.fill(t, s); }; };
-  const auto once = [&](Parts& p, int stages) { p.k.pipeline(stages, 2, fill(p), use(p)); };
+  const auto once = [&](Parts& p, int stages) {
+    p.k.pipeline({.stages = stages}, 2, fill(p), use(p));
+  };
   expect_refused(
       [&](Parts& p) {
         p.k.roles([&] {
           p.k.pipeline(
-              2, 1, [](Scalar, Scalar) {}, use(p));
+              {.stages = 2}, 1, [](Scalar, Scalar) {}, use(p));
         });
       },
       "consumers would wait forever", "[kernel-option]");
   expect_refused(
       [&](Parts& p) {
-        p.k.roles([&] { p.k.pipeline(2, 1, fill(p), [&](Scalar, Scalar) { once(p, 2); }); });
+        p.k.roles(
+            [&] { p.k.pipeline({.stages = 2}, 1, fill(p), [&](Scalar, Scalar) { once(p, 2); }); });
       },
       "pipeline inside another pipeline's stage", "[kernel-option]");
   expect_refused(
@@ -372,12 +382,12 @@ TEST_P(Roles, RejectsInvalidUse) {
   expect_refused([&](Parts& p) { p.k.roles([&] { once(p, 4); }); },
                  "sA has 2 stages, its pipeline 4", "[tile-bounds]");
   expect_refused([&](Parts& p) { p.k.roles([&] { p.add(2); }); },
-                 "stage index out of bounds: sA has no stage 2, only 2", "[tile-bounds]");
+                 "stage index out of bounds: expected 0 to 1 for sA, found 2", "[tile-bounds]");
   expect_refused(
       [&](Parts& p) {
         p.k.roles([&] {
           once(p, 2);
-          p.k.store(p.c.tile(32, 32, 0, 0), p.sum);
+          p.k.store(p.c.tile({0, 0}, {32, 32}), p.sum);
         });
       },
       "wrong tile shape: the warps' tile has 64x64 elements, C is 32x32", "[layout-mismatch]");
@@ -385,7 +395,7 @@ TEST_P(Roles, RejectsInvalidUse) {
       [&](Parts& p) {
         p.k.roles([&] {
           p.k.pipeline(
-              2, 1, [&](Scalar t, Scalar s) { p.fill(t, s), p.k.barrier(); }, use(p));
+              {.stages = 2}, 1, [&](Scalar t, Scalar s) { p.fill(t, s), p.k.barrier(); }, use(p));
         });
       },
       "barrier() in a fill callback", "[kernel-option]");
@@ -397,7 +407,7 @@ TEST_P(Roles, RejectsInvalidUse) {
   expect_refused(
       [&](Parts& p) {
         p.k.roles([&] {
-          p.k.copy(p.a.tile(size, size, 0, 0), p.sa[0]);
+          p.k.copy(p.a.tile({0, 0}, {size, size}), p.sa[0]);
           p.k.barrier();
           once(p, 2);
         });
@@ -415,7 +425,7 @@ TEST_P(Roles, NextReleasesTheStageAtOnce) {
     const Body body = [=](Parts& p) {
       p.k.roles([&] {
         p.k.pipeline(
-            stages, depth / size, [&](Scalar t, Scalar s) { p.fill(t, s); }, {},
+            {.stages = stages}, depth / size, [&](Scalar t, Scalar s) { p.fill(t, s); }, {},
             [&](Scalar, Scalar s, const std::function<void()>& next) {
               p.add(s);
               if (asks) next();

@@ -47,6 +47,7 @@ class Copier {
     const std::int64_t chunks = rows_ * cols_ / each(), threads = threads_;
     if (state_.fill)
       state_.fill->writes.add(asynchronous_ ? StageAccess::cp_async : StageAccess::store);
+    if (state_.fill && asynchronous_) state_.fill->copied.insert(to_.memory);
     const std::int64_t whole = chunks / threads, rest = chunks % threads, together = batch(),
                        looped = whole <= most_unrolled() ? 0 : whole / together * together;
     if (looped) {
