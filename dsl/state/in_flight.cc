@@ -55,6 +55,7 @@ bool Flights::has_landed(const Flight& flight) const {
 
 void Flights::land(FunctionBuilder& f, Flight& flight) {
   if (has_landed(flight) || land_before_body(f, flight)) return;
+  if (is_overtaken(flight)) return land_where_read(f, flight);
   const Departure& departure = flight.departure;
   const bool in_sight = is_open(departure.scope);
   const std::vector<Value> kept = in_sight ? kept_of(departure) : std::vector<Value>();
@@ -116,6 +117,28 @@ bool Flights::land_before_body(FunctionBuilder& f, Flight& flight) {
   return true;
 }
 
+// Whether the variables have other values by now: of later products perhaps, which were still
+// adding to the registers that were read.
+bool Flights::is_overtaken(const Flight& flight) {
+  return flight.read >= 0 && std::ranges::any_of(flight.sources, [](const Flight::Source& each) {
+           return each.variable->version != each.version;
+         });
+}
+
+void Flights::land_where_read(FunctionBuilder& f, Flight& flight) {
+  const Departure& departure = flight.departure;
+  const bool known = departure.group && is_open(departure.scope);
+  const int pending = known ? newer(departure.group, static_cast<std::size_t>(flight.commits)) : 0;
+  f.at_mark(flight.read, [&] {
+    const std::vector<Value> landed =
+        wait(f, pending, flight.registers, known ? kept_of(departure) : std::vector<Value>());
+    auto next = landed.begin();
+    for (const Flight::Source& each : flight.sources)
+      for (const Variable& to : each.variable->registers) f.set(to, *next++);
+  });
+  flight.landings.push_back(flight.scope);
+}
+
 void Flights::land_all(FunctionBuilder& f) {
   (void)f.warpgroup_wait(0, {}, {});
   landings_.push_back({static_cast<int>(commits_.size()), scopes_.back()});
@@ -164,6 +187,7 @@ std::shared_ptr<Flight> Flights::of(FunctionBuilder& f,
     out->sources.push_back({each, each->version});
     each->flight = out;
   }
+  out->read = f.mark(), out->commits = commits();
   return out;
 }
 

@@ -35,6 +35,7 @@ struct Flight {
   Departure departure = {};
   std::vector<int> landings = {};     // scopes in which it was waited for
   int copied = -1, copied_scope = 0;  // the mark before the copy, if any
+  int read = -1, commits = 0;         // of variables: the mark behind the read; commits before it
   // Variables: as they were assigned for the `version`th time, and where they were read.
   struct Source {
     std::shared_ptr<VariableRecord> variable;
@@ -123,6 +124,8 @@ class Flights {
   };
 
   bool land_before_body(codegen::FunctionBuilder& f, Flight& flight);
+  static bool is_overtaken(const Flight& flight);
+  void land_where_read(codegen::FunctionBuilder& f, Flight& flight);
   /// A lower bound on the groups committed after this one, of the first `commits`.
   int newer(int group, std::size_t commits) const;
 

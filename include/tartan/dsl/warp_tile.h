@@ -80,7 +80,9 @@ class Accumulator {
   ///   mma.add(sum, sA[stage], sB[stage]);
   ///   const WarpTile difference = sum.load() - before;
   WarpTile load(Here at = Here::current()) const;
-  /// Its value where a tile is expected: `row_sum(sum)`. The first use waits for the product.
+  /// Its value where a tile is expected: `row_sum(sum)`. The first use waits for the product, or
+  /// this read does if `sum` has changed by then: `const WarpTile old = sum` before another product
+  /// of `sum` is sum.load().
   operator WarpTile() const;
 
   int across() const { return across_; }
