@@ -69,14 +69,14 @@ int Configuration::starting_registers() const {
 // per lane, over which it distributes its warps.
 int Configuration::first_registers() const {
   constexpr int of_part = 512, parts = 4;
-  const int warps = std::max(options.min_blocks, 1) * ((all_threads() + 31) / 32);
+  const int warps = std::max(options.min_blocks, 1) * std::max((all_threads() + 31) / 32, 1);
   return of_part / ((warps + parts - 1) / parts) / 8 * 8;
 }
 
 // Consumers that request more than producers release would wait forever.
 int Configuration::consumer_registers() const {
   constexpr int most = 240;
-  const int warps = options.block / 32;
+  const int warps = std::max(options.block / 32, 1);
   const int given = options.producers * (first_registers() - producer_registers);
   return std::min(first_registers() + given / warps / 8 * 8, most);
 }

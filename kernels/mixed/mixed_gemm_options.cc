@@ -88,7 +88,7 @@ unsigned MixedGemm::blocks(int rows, int columns, int multiprocessors) const {
   const auto nearly_fills = [&](std::int64_t x) { return x <= slots && x * 16 >= slots * 15; };
   if (even || (split && cluster > 1)) {
     const std::int64_t wide = quotient_up(columns, std::max(tile_n, 1)),
-                       each = quotient_up(wide * together, slots),
+                       each = std::max(quotient_up(wide * together, slots), std::int64_t{1}),
                        all = std::max(quotient_up(wide, each) * together, together);
     return static_cast<unsigned>(nearly_fills(all) ? slots : all);
   }

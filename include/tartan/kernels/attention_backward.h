@@ -26,6 +26,8 @@
 // heads that share the keys; it adds its part of dQ to sums in f32 (FlashAttention-2, Dao 2023).
 #pragma once
 
+#include <algorithm>
+
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
 
@@ -64,11 +66,13 @@ struct AttentionBackward {
 
   /// gridDim.x of the second kernel; y is the head of keys, z the batch.
   unsigned blocks(int keys) const {
-    return static_cast<unsigned>((std::int64_t{keys} + keys_per_block - 1) / keys_per_block);
+    const std::int64_t each = std::max(keys_per_block, 1);
+    return static_cast<unsigned>((keys + each - 1) / each);
   }
   /// gridDim.x of the first and the third one; y is the head of queries, z the batch.
   unsigned row_blocks(int queries) const {
-    return static_cast<unsigned>((std::int64_t{queries} + queries_per_step - 1) / queries_per_step);
+    const std::int64_t each = std::max(queries_per_step, 1);
+    return static_cast<unsigned>((queries + each - 1) / each);
   }
   /// Elements for each head and batch.
   std::int64_t stat_elements(int queries) const {

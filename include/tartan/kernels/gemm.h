@@ -124,8 +124,8 @@ struct Gemm {
   /// Tiles of C, including those that only fill up clusters.
   std::int64_t tiles(int rows, int cols) const {
     if (swap) std::swap(rows, cols);
-    const std::int64_t high = std::int64_t{cluster} * tile.m,
-                       wide = std::int64_t{cluster_columns} * tile.n;
+    const std::int64_t high = std::max(std::int64_t{cluster} * tile.m, std::int64_t{1}),
+                       wide = std::max(std::int64_t{cluster_columns} * tile.n, std::int64_t{1});
     return (rows + high - 1) / high * cluster * ((cols + wide - 1) / wide) * cluster_columns;
   }
   /// gridDim.x of one CTA per tile (of `cluster_splits` CTAs), for sizes m and n; 2^32 - 1 if no
@@ -139,7 +139,7 @@ struct Gemm {
   /// CTAs have the same number of tiles, or one less. Clusters of more than two CTAs find room on
   /// ten of eleven SMs, as measured on an H100.
   unsigned persistent_blocks(int rows, int cols, int multiprocessors) const {
-    const auto each = static_cast<unsigned>(cluster * cluster_columns);
+    const auto each = static_cast<unsigned>(std::max(cluster * cluster_columns, 1));
     const std::int64_t whole = tiles(rows, cols) / each,
                        room = each > 2 ? multiprocessors * 10 / 11 : multiprocessors,
                        most = std::max<std::int64_t>(room / each, 1),

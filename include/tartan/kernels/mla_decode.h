@@ -54,7 +54,8 @@ struct MlaDecode {
   int whole_steps = 8;
 
   int rows() const { return queries * heads; }
-  int row_tiles() const { return (rows() + 63) / 64; }
+  /// At least 1, also for numbers that mla_decode() refuses.
+  int row_tiles() const { return std::max(rows() / 64 + (rows() % 64 > 0), 1); }
   /// gridDim.x of a launch that fills a GPU.
   unsigned blocks(int multiprocessors) const {
     return static_cast<unsigned>(std::max(multiprocessors / row_tiles(), 1) * row_tiles());
