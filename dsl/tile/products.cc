@@ -441,12 +441,12 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
   const WarpPlace place = place_of_a(parts_);
   std::vector<Fragment> out;
   for (int i = 0; i < parts_.fragments_m(); ++i)
-    for (int step = 0; step < parts_.steps(); ++step)
+    for (int step = 0; step < parts_.steps(); ++step) {
+      const Scalar col = parts_.warp_k * parts_.steps() + step,
+                   row = (place.row + place.down(i, fragment.rows)) / fragment.rows;
       out.push_back(load_fragment(
-          *parts_.state, kind,
-          tensor_of(a.tile({(place.row + place.down(i, fragment.rows)) / fragment.rows,
-                            parts_.warp_k * parts_.steps() + step},
-                           {fragment.rows, fragment.cols}, at))));
+          *parts_.state, kind, tensor_of(a.tile({row, col}, {fragment.rows, fragment.cols}, at))));
+    }
   WarpTile tile(rounded(parts_, std::move(out), a), parts_.steps(), place);
   if (parts_.warpgroup) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
   return tile;

@@ -185,23 +185,25 @@ class Forward {
   // The tile of queries, or of O; rows beyond the matrix, or the sequence, are zeros.
   Global query_tile(const Global& all) {
     if (from_end_)
-      return all.window(first_row(), 0, end_row() - first_row(), d_).tile({0, 0}, {m_, d_});
+      return all.window({first_row(), 0}, {end_row() - first_row(), d_}).tile({0, 0}, {m_, d_});
     if (!with_.packed) return all.tile({block_, 0}, {m_, d_});
-    return all.window(first_query_, head_ * d_, queries_, d_).tile({block_, 0}, {m_, d_});
+    return all.window({first_query_, head_ * d_}, {queries_, d_}).tile({block_, 0}, {m_, d_});
   }
   // Same, for copies. TMA copies windows of a constant size alone: with rows of the sequences that
   // follow.
   Global query_window() {
-    if (from_end_) return Q_.window(first_row(), 0, m_, d_);
+    if (from_end_) return Q_.window({first_row(), 0}, {m_, d_});
     if (!windows_) return query_tile(Q_);
-    return Q_.window(first_query_ + block_ * m_, head_ * d_, m_, d_);
+    const Scalar col = head_ * d_, row = first_query_ + block_ * m_;
+    return Q_.window({row, col}, {m_, d_});
   }
   // The keys or values of step t; nothing where `hidden`.
   Global key_window(const Global& all, const Scalar& t, const Scalar& hidden) {
     const Scalar number = select(hidden, ceil_div(keys_, n_), t);
     if (!with_.packed) return all.tile({number, 0}, {n_, d_});
     const Scalar col = head_ / share() * d_;
-    if (windows_) return all.window(select(hidden, all_keys_, first_key_ + t * n_), col, n_, d_);
+    if (windows_)
+      return all.window({select(hidden, all_keys_, first_key_ + t * n_), col}, {n_, d_});
     return all.window({first_key_, col}, {keys_, d_}).tile({number, 0}, {n_, d_});
   }
 

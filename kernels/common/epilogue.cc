@@ -102,7 +102,7 @@ Scalar Finisher::old_value(const Global& part, const Scalar& row, const Scalar& 
   };
   limit(part.row_edge(), row);
   limit(part.col_edge(), col);
-  return k_.convert(inside ? k_.read_if(*inside, part, row, col) : k_.read(part, row, col), in_);
+  return k_.convert(inside ? k_.read_if(part, row, col, *inside) : k_.read(part, row, col), in_);
 }
 
 // `row`, `col`: in C. C and the residual are read separately.

@@ -170,17 +170,18 @@ class Decoding {
             const Accumulator& o) {
     const Scalar group = mma_qk_.product(), leads = k_.lane() % 4 == 0;
     const RowValues rows = row_places(o), own = top;
-    for (std::size_t i = 0; i < rows.size(); ++i) k_.write_if(leads, sTop_, group, rows[i], own[i]);
+    for (std::size_t i = 0; i < rows.size(); ++i) k_.write_if(sTop_, group, rows[i], own[i], leads);
     k_.barrier();
     RowValues most;
     for (std::size_t i = 0; i < rows.size(); ++i) most.push_back(top_of(rows[i]));
     const RowValues shrink = map(own, most, [&](Scalar a, Scalar b) { return keys_.weight(a, b); });
     const RowValues sums = map(sum, shrink, times);
     for (std::size_t i = 0; i < rows.size(); ++i)
-      k_.write_if(leads, sSum_, group, rows[i], sums[i]);
+      k_.write_if(sSum_, group, rows[i], sums[i], leads);
     const Scalar first = group * with_.rows();
     for_each(map_rows(o, shrink, times), [&](Scalar x, ElementPlace at) {
-      k_.write_if(at.row < with_.rows(), sO_, first + at.row, at.col, x);
+      const Scalar row = first + at.row;
+      k_.write_if(sO_, row, at.col, x, at.row < with_.rows());
     });
     k_.barrier();
     const auto joined = [&](const Scalar& row, const Scalar& col) {
@@ -245,20 +246,21 @@ class Decoding {
         [&] {
           const WarpTile out = map_rows(o, sum, SplitKeys::share);
           for_each(out, [&](Scalar x, ElementPlace at) {
-            k_.write_if(at.row < with_.rows(), O_, row_of(at.row, part.sequence, part.head), at.col,
-                        k_.convert(x, with_.type));
+            const Scalar value = k_.convert(x, with_.type),
+                         row = row_of(at.row, part.sequence, part.head);
+            k_.write_if(O_, row, at.col, value, at.row < with_.rows());
           });
         },
         [&] {
           const Global P = keys_.sums_of(part), L = keys_.weights_of(part);
           for_each(o, [&](Scalar x, ElementPlace at) {
-            k_.write_if(at.row < with_.rows(), P, at.row, at.col, x);
+            k_.write_if(P, at.row, at.col, x, at.row < with_.rows());
           });
           const RowValues rows = row_places(o), most = top, all = sum;
           for (std::size_t i = 0; i < rows.size(); ++i) {
             const Scalar leads = (k_.lane() % 4 == 0) & (rows[i] < with_.rows());
-            k_.write_if(leads, L, rows[i], 0, most[i]);
-            k_.write_if(leads, L, rows[i], 1, all[i]);
+            k_.write_if(L, rows[i], 0, most[i], leads);
+            k_.write_if(L, rows[i], 1, all[i], leads);
           }
           combine(part);
         });

@@ -10,7 +10,7 @@ namespace tartan::TARTAN_ABI::kernels {
 Scalar KeyPages::number(const SplitKeys::Part& part, const Scalar& step, int i) const {
   const Scalar last = maximum(ceil_div(part.length, page) - 1, 0);
   const Scalar at = minimum(step * keys_per_step / page + i, last);
-  return k.read_if(part.length > 0, table, part.sequence, at);
+  return k.read_if(table, part.sequence, at, part.length > 0);
 }
 
 PageWalk::PageWalk(const KeyPages& pages, const SplitKeys::Part& part,

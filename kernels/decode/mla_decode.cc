@@ -126,7 +126,7 @@ class MlaDecoding {
     pages.copy_step(t, [&](int i, const Scalar& matrix, const Scalar& tile) {
       const Global page = KV_.matrix(matrix).transposed();
       k_.copy(page.tile({0, tile}, {latent, rows}), sKV_[stage].tile({0, i}, {latent, rows}));
-      k_.copy(page.tile(rope, rows, latent / rope, tile),
+      k_.copy(page.tile({latent / rope, tile}, {rope, rows}),
               sK_rope_[stage].tile({0, i}, {rope, rows}));
     });
   }
@@ -276,7 +276,7 @@ class MlaDecoding {
                   const RowValues& values) const {
     const RowValues rows = row_places(of);
     for (std::size_t i = 0; i < rows.size(); ++i)
-      k_.write_if(k_.lane() % 4 == 0, to, line, rows[i], values[i]);
+      k_.write_if(to, line, rows[i], values[i], k_.lane() % 4 == 0);
   }
 
   // This group's half of the columns. Results go to memory in whole lines, through the place of the
@@ -293,7 +293,7 @@ class MlaDecoding {
         },
         [&] {
           const Global sums = split_.sums_of(part);
-          k_.store_rows(sums.window(0, group * half, sums.layout().rows, half), o,
+          k_.store_rows(sums.window({0, group * half}, {sums.layout().rows, half}), o,
                         [](Scalar i) { return i; });
           const Scalar i = k_.thread();
           k_.when(i < split_.rows, [&] {

@@ -144,7 +144,7 @@ namespace {
 Scalar sum_of_splits(Builder& k, const Gemm& options, const Global& parts, const Scalar& rows,
                      const Scalar& row, const Scalar& col) {
   const auto apart = ceil_div(rows, options.tile.m) * options.tile.m;
-  const auto part = [&](int i) { return k.read(parts.tile(1, 1, row + apart * i, col), 0, 0); };
+  const auto part = [&](int i) { return k.read(parts.tile({row + apart * i, col}, {1, 1}), 0, 0); };
   Scalar sum = part(0);
   for (int i = 1; i < options.splits; ++i) sum = sum + part(i);
   return sum;
@@ -212,7 +212,7 @@ static Kernel described_gemm_sum(const Gemm& options) {
       k.loop(first, last + 1, 1, [&](Scalar worker) {
         const auto begins = StreamShare::of(units, workers, worker).begin / each;
         const auto slot = k.convert(worker, s32) * 2 + select(begins == number, 0, 1);
-        sum = sum + k.read(parts.tile(1, 1, slot * tile.m + i, j), 0, 0);
+        sum = sum + k.read(parts.tile({slot * tile.m + i, j}, {1, 1}), 0, 0);
       });
       finisher.store(sum, top + i, left + j);
     };

@@ -242,7 +242,7 @@ void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Sca
       },
       [&](const WarpTile& sum) {
         const auto rows = k_.convert(ceil_div(m_, tile_.m), u32);
-        k_.store(parts_.tile(tile_.m, tile_.n, k_.block_y() * rows + row, col), sum);
+        k_.store(parts_.tile({k_.block_y() * rows + row, col}, {tile_.m, tile_.n}), sum);
       });
 }
 

@@ -63,8 +63,8 @@ Kernel wmma_gemm(const WmmaGemm& options) {
       for (int step = 0; step < tile.k / shape.k; ++step) {
         std::vector<Fragment> a, b;
         for (int i = 0; i < each; ++i) {
-          a.push_back(k.load(kind_a, sA.tile(shape.m, shape.k, warp_m + i, step)));
-          b.push_back(k.load(kind_b, sB.tile(shape.k, shape.n, step, warp_n + i)));
+          a.push_back(k.load(kind_a, sA.tile({warp_m + i, step}, {shape.m, shape.k})));
+          b.push_back(k.load(kind_b, sB.tile({step, warp_n + i}, {shape.k, shape.n})));
         }
         for (std::size_t i = 0; i < each; ++i)
           for (std::size_t j = 0; j < each; ++j)
@@ -79,9 +79,11 @@ Kernel wmma_gemm(const WmmaGemm& options) {
         },
         multiply);
     for (int i = 0; i < each; ++i)
-      for (int j = 0; j < each; ++j)
-        k.store(sC.tile(shape.m, shape.n, warp_m + i, warp_n + j),
+      for (int j = 0; j < each; ++j) {
+        const Scalar col = warp_n + j, row = warp_m + i;
+        k.store(sC.tile({row, col}, {shape.m, shape.n}),
                 static_cast<Fragment>(sums[static_cast<std::size_t>(i * each + j)]));
+      }
     k.barrier();
     k.copy(sC, C.tile({row, col}, {tile.m, tile.n}));
   });

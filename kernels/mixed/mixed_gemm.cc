@@ -91,8 +91,7 @@ class MixedProduct {
   bool divides_evenly() const { return with_.even || in_cluster(); }
   int words() const { return 32 * numbers_.words(); }  // of 64 bits, in a chunk of 16 columns
   int threads_n() const { return 32 * with_.warps_n; }
-  // Chunks of a row of X in a box: an odd number, one more than there are, so that ldmatrix's eight
-  // rows are in different banks.
+  // Chunks of a row of X in a box: an odd number, so that ldmatrix's eight rows are in other banks.
   int pitch() const { return chunks_ + 1; }
   int elements() const { return with_.tile_m * with_.tile_n / threads_n(); }  // of a thread
   Scalar number(const Scalar& x) const { return k_.convert(x, s32); }
@@ -216,18 +215,21 @@ class MixedProduct {
     const Scalar block = divides_evenly() ? part.col : part.col * across_;
     const int width = piece_ * words();
     for (int p = 0; p < pieces_; ++p)
-      k_.copy(W_.window(block, (step * pieces_ + p) * width, across_, width),
+      k_.copy(W_.window({block, (step * pieces_ + p) * width}, {across_, width}),
               sW_[stage * pieces_ + p]);
     const Scalar line = with_.tile_k < with_.group ? step / (with_.group / with_.tile_k) : step;
     const auto of_block = [&](const Global& x) {
-      return x.window(line * scale_rows_, block * 8, scale_rows_, 8 * across_);
+      const Scalar col = block * 8, row = line * scale_rows_;
+      return x.window({row, col}, {scale_rows_, 8 * across_});
     };
     k_.copy(of_block(S_), sS_[stage]);
     if (with_.zeros) k_.copy(of_block(Z_), sZ_[stage]);
     if (with_.overlap) k_.griddepcontrol_wait();
-    if (box_rows_)
-      return k_.copy_box(box_, {part.row * with_.tile_m, step * chunks_, 0},
-                         {box_rows_, pitch(), chunk}, sX_[stage]);
+    if (box_rows_) {
+      const Shared to = sX_[stage];
+      return k_.copy_box(box_, to, {part.row * with_.tile_m, step * chunks_, 0},
+                         {box_rows_, pitch(), chunk});
+    }
     // A stage's tile, not a chunk's, is what may reach beyond k.
     const Global rows = X_.tile({step, part.row}, {with_.tile_k, with_.tile_m});
     const Among share = with_.cluster > 1 && !with_.split ? Among::cluster : Among::none;
@@ -237,8 +239,7 @@ class MixedProduct {
     }
   }
 
-  // What a lane reads of the first stage, at the first of its warp's chunks: computed outside of
-  // the loop over stages, in which the assembler would compute it each time.
+  // What a lane reads of the first stage, at its warp's first chunk: computed before the loop.
   struct Places {
     std::vector<Scalar> weights, x;           // addresses: by block of columns; see x_of()
     std::vector<std::vector<Scalar>> scales;  // numbers in a stage, by chunk and block of columns
@@ -446,8 +447,10 @@ class MixedProduct {
       std::vector<Scalar> loaded;
       for (int i = 0; i < together; ++i) {
         const Scalar worker = from + i, slot = select(worker == begin, first, worker * 2);
-        for (int e = 0; e < each; ++e)
-          loaded.push_back(k_.read_if(worker < end, P_, slot * each + e, k_.thread()));
+        for (int e = 0; e < each; ++e) {
+          const Scalar col = k_.thread(), row = slot * each + e;
+          loaded.push_back(k_.read_if(P_, row, col, worker < end));
+        }
       }
       for (int i = 0; i < together; ++i)
         for (int e = 0; e < each; ++e)
@@ -460,17 +463,16 @@ class MixedProduct {
     k_.barrier();
     k_.when(mma_->product() == 0, [&] { k_.store(sY_.transposed(), convert(sum, with_.type)); });
     k_.barrier();
-    const Global y = divides_evenly() ? Y_.window(0, part.col * 16, m_, part.width) : Y_;
-    k_.copy(sY_, y.tile(with_.tile_m, with_.tile_n, part.row, divides_evenly() ? 0 : part.col));
+    const Global y = divides_evenly() ? Y_.window({0, part.col * 16}, {m_, part.width}) : Y_;
+    k_.copy(sY_, y.tile({part.row, divides_evenly() ? 0 : part.col}, {with_.tile_m, with_.tile_n}));
   }
 
   Builder& k_;
   const MixedGemm& with_;
   MixedNumbers numbers_;
-  int across_, chunks_;  // blocks of 16 columns; chunks of a stage
-  int piece_, pieces_;   // chunks of W that are copied at once, and how many times
-  int scale_rows_;       // of a stage
-  int box_rows_;         // see mixed_box_rows()
+  int across_, chunks_;        // blocks of 16 columns; chunks of a stage
+  int piece_, pieces_;         // chunks of W that are copied at once, and how many times
+  int scale_rows_, box_rows_;  // of a stage; see mixed_box_rows()
   std::function<void(const std::function<void()>&)> consumers_;
   Scalar m_, n_, depth_, steps_, rows_, cols_, workers_, each_, units_;
   GlobalTensor box_;

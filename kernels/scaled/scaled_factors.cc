@@ -91,7 +91,8 @@ class BlockFactors final : public Factors {
   // 0 where there is no such step.
   Scalar read_if(const Scalar& t, int i) const { return read_step_if(step_of(t, i), i); }
   Scalar read_step_if(const Scalar& step, int i) const {
-    return of_.k.read_if(step < of_.steps, at_.scales_b, line_of(i), existing(step));
+    const Scalar col = existing(step), row = line_of(i);
+    return of_.k.read_if(at_.scales_b, row, col, step < of_.steps);
   }
 
   Scalar existing(const Scalar& step) const { return minimum(step, of_.steps - 1); }

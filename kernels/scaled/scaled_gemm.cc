@@ -78,7 +78,7 @@ class Products : ScaledOperands {
     const auto store = [&] {
       release_row(k, m, options.tile.m);
       k.store(at.c.tile({at.row, at.col}, {options.tile.m, options.tile.n})
-                  .tile(options.tile.m, options.tile.n / parts, 0, rank),
+                  .tile({0, rank}, {options.tile.m, options.tile.n / parts}),
               in_type_of_c(total));
     };
     if (parts < splits) k.when(rank < parts, store);
@@ -95,7 +95,7 @@ class Products : ScaledOperands {
         at.whole = k.read(list, 0, last) >= 0;
         at.row_of = [=, this](const Scalar& line) {
           const Scalar index = number(line);
-          return select(k.read_if(index < m, list, 0, index) >= 0, index, -1);
+          return select(k.read_if(list, 0, index, index < m) >= 0, index, -1);
         };
         tile(at);
       });
@@ -223,13 +223,13 @@ class Products : ScaledOperands {
 
   void fill_b(const ScaledTile& at, const Scalar& step, const Scalar& slot) {
     for (int j = 0; j < options.parts_n; ++j)
-      k.copy(at.b.tile(block, part.n, step, at.col * options.parts_n + j),
+      k.copy(at.b.tile({step, at.col * options.parts_n + j}, {block, part.n}),
              shared_b[slot * options.parts_n + j],
              how(options.cluster > 1 && !shares_a(options), Evict::first));
     if (!options.along_k) return;
     const int columns = columns_of_scales();
     k.copy(columns == part.n ? at.scales_b.tile({step, at.col}, {1, columns})
-                             : at.scales_b.window(step, at.col * part.n, 1, columns),
+                             : at.scales_b.window({step, at.col * part.n}, {1, columns}),
            shared_scales_b[slot]);
   }
 
@@ -318,7 +318,7 @@ class Products : ScaledOperands {
 
   void tile_along_k(const ScaledTile& at) {
     const auto store = [&](const WarpTile& sum, int p) {
-      const Global to = at.c.tile(part.m, part.n, at.row * parts_m + p, at.col);
+      const Global to = at.c.tile({at.row * parts_m + p, at.col}, {part.m, part.n});
       if (options.accumulate) k.add(to, sum);
       else k.store(to, sum);
     };
@@ -351,7 +351,7 @@ class Products : ScaledOperands {
                      in_type_of_c(joined(sums)));
     for (int p = 0; p < parts(); ++p) {
       const Scalar top = number(at.row * parts_m + p / options.parts_n) * part.m;
-      k.store_rows(at.c.window(0, left_of(at, p), m, part.n), in_type_of_c(sums[p]),
+      k.store_rows(at.c.window({0, left_of(at, p)}, {m, part.n}), in_type_of_c(sums[p]),
                    [&](const Scalar& row) { return at.row_of(top + number(row)); });
     }
   }

@@ -30,8 +30,9 @@ static Kernel described_gate(const Gate& options) {
     const auto at = [&](int i) { return first + i * threads; };
     std::vector<Scalar> gate, up;
     for (int i = 0; i < words_of_thread; ++i) {
-      gate.push_back(k.read_if(at(i) < words, gates, 0, at(i)));
-      up.push_back(k.read_if(at(i) < words, ups, 0, at(i)));
+      const Scalar word = at(i);
+      gate.push_back(k.read_if(gates, 0, word, word < words));
+      up.push_back(k.read_if(ups, 0, word, word < words));
     }
     for (int i = 0; i < words_of_thread; ++i) {
       const auto number = static_cast<std::size_t>(i);

@@ -12,7 +12,8 @@ Kernel transpose(int multiple) {
     // Rows of 128 bytes; the swizzle spreads eight of them over eight bank groups.
     const Layout tile = row_major(size, size).swizzled({3, 3, 3});
     auto from = k.shared("from", f16, tile), to = k.shared("to", f16, tile);
-    k.copy(in.tile(size, size, k.block_y(), k.block_x()), from);
+    const Scalar x = k.block_x(), y = k.block_y();
+    k.copy(in.tile({y, x}, {size, size}), from);
     k.barrier();
     // Any 16 x 16 fragment that ldmatrix fills: A of m16n8k16.
     const FragmentKind kind = operand_a(m16n8k16, f16);
@@ -23,7 +24,7 @@ Kernel transpose(int multiple) {
               k.load(kind, turned.tile({row, i}, {piece, piece})));
     }
     k.barrier();
-    k.copy(to, out.tile(size, size, k.block_x(), k.block_y()));
+    k.copy(to, out.tile({x, y}, {size, size}));
   });
 }
 

@@ -35,14 +35,14 @@ Kernel product(const Case& of) {
           auto sum = mma.accumulator();
           const Scalar row = k.block_x(), step = k.block_y() * 2;
           k.pipeline(
-              2, 2,
+              {.stages = 2}, 2,
               [&](Scalar t, Scalar stage) {
-                k.copy(a.tile(tile.m, tile.k, row, step + t), sa[stage]);
-                k.copy(b.tile(tile.k, tile.n, step + t, 0), sb[stage]);
+                k.copy(a.tile({row, step + t}, {tile.m, tile.k}), sa[stage]);
+                k.copy(b.tile({step + t, 0}, {tile.k, tile.n}), sb[stage]);
               },
               [&](Scalar, Scalar stage) { sum = mma(sum, sa[stage], sb[stage]); });
           const WarpTile out = of.type == f32 ? WarpTile(sum) : convert(sum, of.type);
-          k.add(c.tile(tile.m, tile.n, row, 0), out);
+          k.add(c.tile({row, 0}, {tile.m, tile.n}), out);
         };
         if (of.producers) k.roles(all);
         else all();
@@ -121,7 +121,7 @@ TEST(Add, RefusesOtherTypesAndSizes) {
                  auto c = k.global("c", type, row_major(64, 64));
                  auto mma = k.tiled_mma(k.best_mma(f16, f16, f32),
                                         {.m = 16, .n = 8, .k = 16, .warps_m = 1, .warps_n = 1});
-                 k.add(c.tile(16, n, 0, 0), mma.accumulator());
+                 k.add(c.tile({0, 0}, {16, n}), mma.accumulator());
                }),
         *Target::parse("sm_80"));
     return compiled ? std::string() : compiled.diags().text();

@@ -66,12 +66,12 @@ TEST(CallbackRuns, OnceWhereTheFillWaitsForThePreviousLaunch) {
                     [](Parts& p, Runs& runs) {
                       p.k.griddepcontrol_wait();
                       p.k.pipeline(
-                          2, 2,
+                          {.stages = 2}, 2,
                           [&](Scalar t, Scalar s) {
                             ++runs.fill;
-                            p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]);
+                            p.k.copy(p.b.tile({t, 0}, {size, size}), p.sb[s]);
                             p.k.griddepcontrol_wait();
-                            p.k.copy(p.a.tile(size, size, 0, t), p.sa[s]);
+                            p.k.copy(p.a.tile({0, t}, {size, size}), p.sa[s]);
                           },
                           [&](Scalar, Scalar s) { ++runs.use, p.add(s); });
                     }),
@@ -106,14 +106,14 @@ TEST(CallbackRuns, ABodyOfWarpgroupsIsDescribedForEach) {
         const auto of = static_cast<std::size_t>(w);
         auto sum = mma.accumulator();
         k.pipeline(
-            2, 2,
+            {.stages = 2}, 2,
             [&](Scalar t, Scalar s) {
               ++fills;
-              k.copy(a.tile(64, 64, w, t), sa[of][s]);
-              k.copy(b.tile(64, 64, t, 0), sb[of][s]);
+              k.copy(a.tile({w, t}, {64, 64}), sa[of][s]);
+              k.copy(b.tile({t, 0}, {64, 64}), sb[of][s]);
             },
             [&](Scalar, Scalar s) { sum = mma(sum, sa[of][s], sb[of][s]); });
-        k.store(c.tile(64, 64, w, 0), sum);
+        k.store(c.tile({w, 0}, {64, 64}), sum);
       });
     });
   });

@@ -48,7 +48,7 @@ TEST(Cluster, PassesNumbersAround) {
             k.cluster_barrier();
             auto got =
                 writes ? k.read(s, 2, 63 - k.thread()) : k.read(s.of_cta(next), 2, 63 - k.thread());
-            k.write(out.tile(1, 64, k.block_x(), 0), 0, k.thread(), got);
+            k.write(out.tile({k.block_x(), 0}, {1, 64}), 0, k.thread(), got);
             k.cluster_barrier();
           });
       std::vector<std::uint32_t> got(64 * 64, 7);
@@ -77,7 +77,7 @@ TEST(Cluster, AccessesOfEveryWidth) {
       auto other = k.cluster_rank() ^ 1;
       k.when(k.thread() < 2, [&] { k.write(n, 0, k.thread(), 0); });
       k.cluster_barrier();
-      k.copy(from.tile(8, 64, k.block_x(), 0), s.of_cta(other));  // global to another CTA
+      k.copy(from.tile({k.block_x(), 0}, {8, 64}), s.of_cta(other));  // global to another CTA
       k.atomic(AtomicOp::add, n.of_cta(other), 0, 1, k.cluster_rank() + 1);
       k.cluster_barrier();
       auto there = s.of_cta(other);
@@ -87,13 +87,14 @@ TEST(Cluster, AccessesOfEveryWidth) {
         k.write_vector(t.of_cta(0), row + 4 * k.cluster_rank(), k.lane() * 2, x);
       });
       k.when(k.lane() < 16, [&] {
-        auto x = k.read_if(k.lane() < 8, there, 4, k.lane());
-        k.write(out.tile(1, 64, 8 + k.block_x(), 0), 0, k.lane(), x);
+        auto x = k.read_if(there, 4, k.lane(), k.lane() < 8);
+        k.write(out.tile({8 + k.block_x(), 0}, {1, 64}), 0, k.lane(), x);
       });
       k.cluster_barrier();
-      k.when(k.cluster_rank() == 0, [&] { k.copy(t, out.tile(8, 64, 0, 0)); });
-      k.when(k.cluster_rank() == 1,
-             [&] { k.copy(there.tile(4, 64, 1, 0), out.tile(4, 64, 3, 0)); });
+      k.when(k.cluster_rank() == 0, [&] { k.copy(t, out.tile({0, 0}, {8, 64})); });
+      k.when(k.cluster_rank() == 1, [&] {
+        k.copy(there.tile({1, 0}, {4, 64}), out.tile({3, 0}, {4, 64}));
+      });
       k.when(k.thread() == 0, [&] { k.write(count, 0, k.block_x(), k.read(n, 0, 1)); });
       k.cluster_barrier();
     });
@@ -144,13 +145,13 @@ TEST(Cluster, MovesFragments) {
     auto a = k.shared("a", f16, row_major(16, 16));
     auto d = k.shared("d", f32, row_major(16, 8));
     auto other = k.cluster_rank() ^ 1;
-    k.copy(A.tile(16, 16, k.block_x(), 0), a);
+    k.copy(A.tile({k.block_x(), 0}, {16, 16}), a);
     k.cluster_barrier();
     auto left = k.load(operand_a(m16n8k16, f16), a.of_cta(other));
-    auto right = k.load(operand_b(m16n8k16, f16), a.tile(8, 16, 0, 0).transposed());
+    auto right = k.load(operand_b(m16n8k16, f16), a.tile({0, 0}, {8, 16}).transposed());
     k.store(d.of_cta(other), k.mma(left, right, zero(f32)));
     k.cluster_barrier();
-    k.copy(d, D.tile(16, 8, k.block_x(), 0));
+    k.copy(d, D.tile({k.block_x(), 0}, {16, 8}));
   });
   std::vector<host::f16> a(32 * 16);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = host::f16(static_cast<double>(i * 7 % 11) - 5);
@@ -193,10 +194,10 @@ Kernel split_k(const SplitK& with) {
         k.roles([&, row = row, col = col] {
           auto sum = mma.accumulator();
           k.pipeline(
-              3, own.end - own.begin,
+              {.stages = 3}, own.end - own.begin,
               [&](Scalar t, Scalar stage) {
-                k.copy(A.tile(tile.m, tile.k, row, t + own.begin), sA[stage]);
-                k.copy(B.tile(tile.k, tile.n, t + own.begin, col), sB[stage]);
+                k.copy(A.tile({row, t + own.begin}, {tile.m, tile.k}), sA[stage]);
+                k.copy(B.tile({t + own.begin, col}, {tile.k, tile.n}), sB[stage]);
               },
               [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
           k.store(C.tile({row, col}, {tile.m, tile.n})
@@ -250,9 +251,11 @@ TEST(Cluster, AddsInTheOrderOfRanks) {
       auto from = k.global("in", f32, row_major(8, 32));
       auto sums = k.global("sums", f32, row_major(8, 32)),
            most = k.global("most", f32, row_major(8, 32));
-      auto x = k.read(from.tile(1, 32, k.block_x(), 0), 0, k.lane());
-      k.write(sums.tile(1, 32, k.block_x(), 0), 0, k.lane(), cluster_sum(RowValues{x, x * 3})[0]);
-      k.write(most.tile(1, 32, k.block_x(), 0), 0, k.lane(), cluster_maximum(ColumnValues{x})[0]);
+      auto x = k.read(from.tile({k.block_x(), 0}, {1, 32}), 0, k.lane());
+      k.write(sums.tile({k.block_x(), 0}, {1, 32}), 0, k.lane(),
+              cluster_sum(RowValues{x, x * 3})[0]);
+      k.write(most.tile({k.block_x(), 0}, {1, 32}), 0, k.lane(),
+              cluster_maximum(ColumnValues{x})[0]);
     });
     std::vector<float> from(8 * 32), sums(8 * 32), most(8 * 32);
     std::mt19937 random(3);

@@ -85,7 +85,7 @@ Body pipeline_of(const std::function<void(Parts&, Scalar, Scalar)>& fill,
   return [=](Parts& p) {
     p.k.roles([&] {
       p.k.pipeline(
-          2, tiles, [&](Scalar t, Scalar s) { fill(p, t, s); },
+          {.stages = 2}, tiles, [&](Scalar t, Scalar s) { fill(p, t, s); },
           [&](Scalar, Scalar s) { use(p, s); });
       p.k.store(p.c, p.sum);
     });
@@ -96,7 +96,7 @@ Body pipeline_of(const std::function<void(Parts&, Scalar, Scalar)>& fill,
 TEST_P(CompletionsRun, EachSideArrivesAsOftenAsItsAccessesNeed) {
   const auto copies = [](Parts& p, Scalar t, Scalar s) { p.fill(t, s); };
   const auto and_a_store = [](Parts& p, Scalar t, Scalar s) {
-    p.k.copy(p.a.tile(size, size, 0, t), p.sa[s]);
+    p.k.copy(p.a.tile({0, t}, {size, size}), p.sa[s]);
     const Scalar row = p.k.thread() % 64, first = p.k.thread() / 64 * 32;
     p.k.loop(0, 32, 1, [&](const Scalar& i) {
       p.k.write(p.sb[s], row, first + i, p.k.read(p.b, t * 64 + row, first + i));
@@ -134,8 +134,7 @@ TEST_P(CompletionsRun, AFirstTileThatIsNotReadIsReleasedLikeOthers) {
   const auto got = run(depth, [](Parts& p) {
     p.k.roles([&] {
       p.k.pipeline(
-          PipelineOptions{.stages = 2, .peel_first = true}, tiles,
-          [&](Scalar t, Scalar s) { p.fill(t, s); },
+          {.stages = 2, .peel_first = true}, tiles, [&](Scalar t, Scalar s) { p.fill(t, s); },
           [&](Scalar t, Scalar s) {
             if (t.constant() != 0) p.add(s);
           });
@@ -156,11 +155,11 @@ TEST_P(CompletionsRun, ARingThatThreadsReadIsNotFenced) {
         ScalarVariable more = k.variable(k.constant(f32, 0));
         if (with_another)
           k.pipeline(
-              2, 2,
+              {.stages = 2}, 2,
               [&](Scalar t, Scalar s) { k.write(ring[s], 0, k.thread(), k.convert(t + 5, f32)); },
               [&](Scalar, Scalar s) { more = more + k.read(ring[s], 0, k.thread()); });
         k.pipeline(
-            2, tiles, [&](Scalar t, Scalar s) { p.fill(t, s); },
+            {.stages = 2}, tiles, [&](Scalar t, Scalar s) { p.fill(t, s); },
             [&](Scalar, Scalar s) { p.add(s); });
         k.store(p.c, map(p.sum, [&](Scalar x) { return x + more; }));
       });

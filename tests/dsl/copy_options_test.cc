@@ -16,11 +16,13 @@ Kernel added(const CopyOptions& with, int cluster) {
     auto s = k.shared("s", s32, RingLayout{row_major(rows, 32), 2});
     k.roles([&] {
       k.pipeline(
-          2, cols / 32,
-          [&](Scalar t, Scalar stage) { k.copy(A.tile(rows, 32, 0, t), s[stage], with); },
+          {.stages = 2}, cols / 32,
+          [&](Scalar t, Scalar stage) {
+            k.copy(A.tile({0, t}, {rows, 32}), s[stage], with);
+          },
           [&](Scalar t, Scalar stage) {
             k.loop(k.convert(k.thread(), s32), rows * 32, 128, [&](Scalar i) {
-              k.write(C.tile(rows, 32, k.block_x(), t), i / 32, i % 32,
+              k.write(C.tile({k.block_x(), t}, {rows, 32}), i / 32, i % 32,
                       k.read(s[stage], i / 32, i % 32) + 1);
             });
           });
@@ -80,10 +82,10 @@ TEST(CopyOptions, EndWithTheirCopy) {
     auto C = k.global("C", s32, row_major(rows, 32));
     k.roles([&] {
       k.pipeline(
-          2, 2,
+          {.stages = 2}, 2,
           [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(rows, 32, 0, t), a[stage], {.evict = Evict::first});
-            k.copy(B.tile(rows, 32, 0, t), b[stage]);
+            k.copy(A.tile({0, t}, {rows, 32}), a[stage], {.evict = Evict::first});
+            k.copy(B.tile({0, t}, {rows, 32}), b[stage]);
           },
           [&](Scalar, Scalar stage) { k.copy(a[stage], C), k.copy(b[stage], C); });
     });

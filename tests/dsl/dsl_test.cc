@@ -50,11 +50,11 @@ TEST(Dsl, ReportsSeveralErrorsInOneCompile) {
     auto a = k.global("A", f16, row_major(16, 16));
     auto b = k.global("A", f16, col_major(16, 8));
     auto s = k.shared("s", f16, row_major(16, 16));
-    k.copy(a, s.tile(16, 8, 0, 0));
+    k.copy(a, s.tile({0, 0}, {16, 8}));
     auto fa = k.load(operand_a(m16n8k16, f16), s);
     auto fc = k.load(operand_a(m16n8k16, bf16), s);
     std::ignore = k.mma(fa, fa, zero(f32));
-    k.store(a.tile(16, 8, 0, 2), k.mma(fa, fc, zero(f32)));
+    k.store(a.tile({0, 2}, {16, 8}), k.mma(fa, fc, zero(f32)));
     k.write(s, 16, 0, k.lane());
     k.instruction("ldmatrix.sync.aligned.m8n8.x3.shared.b16", {k.address(s, 0, 0)});
     (void)b;
@@ -77,9 +77,9 @@ TEST(Dsl, RejectsTilesThatDoNotFit) {
   const Kernel wrong = one_warp([](Builder& k) {
     auto a = k.shared("A", f16, row_major(24, 16));
     auto s = k.shared("s", f16, row_major(16, 16));
-    k.load(operand_a(m16n8k16, f16), a.tile(16, 16, 0, 0));
-    k.load(operand_b(m16n8k16, f16), s.tile(8, 16, 0, 0));
-    k.copy(k.global("G", f16, row_major(24, 16)).tile(0, 16, 0, 0), s);
+    k.load(operand_a(m16n8k16, f16), a.tile({0, 0}, {16, 16}));
+    k.load(operand_b(m16n8k16, f16), s.tile({0, 0}, {8, 16}));
+    k.copy(k.global("G", f16, row_major(24, 16)).tile({0, 0}, {0, 16}), s);
   });
   EXPECT_EQ(complaints(wrong, sm_80, first),
             "4: tiles of 16 rows do not divide the 24 of A (24x16:(16,1)) [tile-divide]\n5: wrong "
@@ -125,7 +125,7 @@ TEST(Dsl, TargetsWithoutTheInstruction) {
   const Kernel sixteen = one_warp([](Builder& k) {
     auto s = k.shared("s", f16, row_major(16, 16));
     auto a = k.load(operand_a(m16n8k16, f16), s),
-         b = k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0));
+         b = k.load(operand_b(m16n8k16, f16), s.tile({0, 0}, {16, 8}));
     std::ignore = k.mma(a, b, zero(f32));
   });
   EXPECT_EQ(complaints(sixteen, *Target::parse("sm_75"), first),
@@ -147,7 +147,7 @@ TEST(Dsl, RejectsValuesOfAnotherKernel) {
   const int first = __LINE__;
   const Kernel thief = one_warp([&](Builder& k) {
     auto s = k.shared("s", f16, row_major(16, 16));
-    auto b = k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0));
+    auto b = k.load(operand_b(m16n8k16, f16), s.tile({0, 0}, {16, 8}));
     std::ignore = k.mma(kept, b, zero(f32));
     k.write(tile, 0, 0, 1);
     k.loop(0, number, 1, [](Scalar) {});
@@ -182,7 +182,7 @@ TEST(Dsl, ChoosesTransFromTheLayout) {
         compile(one_warp([&](Builder& k) {
                   auto s = k.shared("s", f16, is_row_major ? row_major(16, 16) : col_major(16, 16));
                   k.load(operand_a(m16n8k16, f16), s);
-                  k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 1));
+                  k.load(operand_b(m16n8k16, f16), s.tile({0, 1}, {16, 8}));
                 }),
                 sm_80);
     ASSERT_TRUE(compiled);
@@ -217,7 +217,7 @@ TEST(Dsl, StoresHalvesByStmatrixIfAvailable) {
     auto s = k.shared("s", f16, row_major(16, 16));
     auto out = k.shared("out", f16, row_major(16, 8));
     auto d = k.mma(k.load(operand_a(m16n8k16, f16), s),
-                   k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), zero(f32));
+                   k.load(operand_b(m16n8k16, f16), s.tile({0, 0}, {16, 8})), zero(f32));
     k.store(out, k.convert(d, f16));
   });
   const auto on_80 = compile(kernel, sm_80), on_90 = compile(kernel, sm_90a);
@@ -265,8 +265,8 @@ TEST(Dsl, LayoutsMoveEveryElement) {
                          const Scalar other = 1 - k.warp();
                          k.when(k.warp() < 1, [&] { k.write(out, 32, 0, k.read(s, 0, 0)); });
                          k.loop(k.lane(), 32 * 64, 32, [&](Scalar i) {
-                           auto from = s.tile(32, 64, k.warp(), 0);
-                           auto to = out.tile(32, 64, other, 0);
+                           auto from = s.tile({k.warp(), 0}, {32, 64});
+                           auto to = out.tile({other, 0}, {32, 64});
                            k.write(to, i / 64, i % 64, k.read(from, i / 64, i % 64));
                          });
                        }),
@@ -301,12 +301,12 @@ TEST(Dsl, MaskedReadsGiveZeroAndTouchNothing) {
                          auto in = k.global("in", type, row_major(1, n));
                          auto out = k.global("out", type, row_major(4, 32));
                          auto s = k.shared("s", type, row_major(1, 16));
-                         k.when(i < 16, [&] { k.write(s, 0, i, k.read_if(i < n, in, 0, i)); });
+                         k.when(i < 16, [&] { k.write(s, 0, i, k.read_if(in, 0, i, i < n)); });
                          k.barrier();
-                         k.write(out, 0, i, k.read_if(i < n, in, 0, i));
-                         k.write(out, 1, i, k.read_if((i % 2 == 0) & (i < 16), s, 0, i));
-                         k.write(out, 2, i, k.read_if(1, in, 0, i % 16));
-                         k.write(out, 3, i, k.read_if(0, in, 0, i));
+                         k.write(out, 0, i, k.read_if(in, 0, i, i < n));
+                         k.write(out, 1, i, k.read_if(s, 0, i, (i % 2 == 0) & (i < 16)));
+                         k.write(out, 2, i, k.read_if(in, 0, i % 16, 1));
+                         k.write(out, 3, i, k.read_if(in, 0, i, 0));
                        }),
                 sm_80);
     ASSERT_TRUE(compiled) << compiled.diags().text();
@@ -349,9 +349,9 @@ TEST(Dsl, SwizzledTilesMultiply) {
                  k.barrier();
                  FragmentVariable acc = k.variable(operand_c(m16n8k16, f32));
                  for (int i = 0; i < 4; ++i)
-                   acc = k.mma(k.load(operand_a(m16n8k16, f16), s.tile(16, 16, 0, i)),
-                               k.load(operand_b(m16n8k16, f16), s.tile(8, 16, 0, i).transposed()),
-                               acc);
+                   acc = k.mma(
+                       k.load(operand_a(m16n8k16, f16), s.tile({0, i}, {16, 16})),
+                       k.load(operand_b(m16n8k16, f16), s.tile({0, i}, {8, 16}).transposed()), acc);
                  k.store(d, acc);
                }),
         sm_90a);

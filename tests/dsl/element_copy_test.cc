@@ -30,7 +30,10 @@ Kernel copying(const Copied& c, int row, int col) {
     auto ring = k.shared("s", c.type, RingLayout{c.layout(c.rows, c.cols), 1});
     k.roles([&] {
       k.pipeline(
-          1, 1, [&](Scalar, Scalar s) { k.copy(in.tile(c.rows, c.cols, row, col), ring[s]); },
+          {.stages = 1}, 1,
+          [&](Scalar, Scalar s) {
+            k.copy(in.tile({row, col}, {c.rows, c.cols}), ring[s]);
+          },
           [&](Scalar, Scalar s) { k.copy(ring[s], out); });
     });
   });

@@ -21,9 +21,9 @@ Kernel copy_kernel(int cluster = 1) {
     auto C = k.global("C", f16, row_major(m, n));
     auto [row, col] = k.block_tile(m, n, {.m = rows, .n = 8});
     auto s = k.shared("s", f16, row_major(rows, 8));
-    k.copy(A.tile(rows, 8, row, col), s);
+    k.copy(A.tile({row, col}, {rows, 8}), s);
     k.barrier();
-    k.copy(s, C.tile(rows, 8, row, col));
+    k.copy(s, C.tile({row, col}, {rows, 8}));
   });
 }
 

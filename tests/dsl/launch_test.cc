@@ -22,9 +22,13 @@ Kernel copy_kernel() {
     k.roles([&] {
       const Scalar row = k.block_x();
       k.pipeline(
-          2, ceil_div(n, 8),
-          [&](Scalar t, Scalar stage) { k.copy(A.tile(rows, 8, row, t), s[stage]); },
-          [&](Scalar t, Scalar stage) { k.copy(s[stage], C.tile(rows, 8, row, t)); });
+          {.stages = 2}, ceil_div(n, 8),
+          [&](Scalar t, Scalar stage) {
+            k.copy(A.tile({row, t}, {rows, 8}), s[stage]);
+          },
+          [&](Scalar t, Scalar stage) {
+            k.copy(s[stage], C.tile({row, t}, {rows, 8}));
+          });
     });
   });
 }
@@ -108,13 +112,13 @@ Kernel product_kernel(int producers, int cluster = 1, int m = 0) {
     auto sum = mma.accumulator();
     auto [row, col] = k.block_tile(rows, cols, tile);
     const auto fill = [&, row = row, col = col](Scalar t, Scalar stage) {
-      k.copy(A.tile(64, 64, row, t), sA[stage]);
-      k.copy(B.tile(64, 64, t, col), sB[stage]);
+      k.copy(A.tile({row, t}, {64, 64}), sA[stage]);
+      k.copy(B.tile({t, col}, {64, 64}), sB[stage]);
     };
     const auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
     k.roles([&, row = row, col = col] {
-      k.pipeline(2, ceil_div(depth, 64), fill, use);
-      k.store(C.tile(64, 64, row, col), sum);
+      k.pipeline({.stages = 2}, ceil_div(depth, 64), fill, use);
+      k.store(C.tile({row, col}, {64, 64}), sum);
     });
   });
 }
@@ -185,22 +189,26 @@ TEST(Launch, TilesBelowTheResult) {
 TEST(Launch, TilesBeyondTheMatrix) {
   for (const char* target : {"sm_80", "sm_90a"}) {
     SCOPED_TRACE(target);
-    const auto copies = compile(
-        kernel("copies", {.block = 32, .producers = 1},
-               [](Builder& k) {
-                 auto steps = k.param("steps", s32), n = k.param("n", s32, 8);
-                 auto A = k.global("A", f32, row_major(64, n)),
-                      C = k.global("C", f32, row_major(64, n));
-                 auto s = k.shared("s", f32, RingLayout{row_major(16, 8), 2});
-                 k.roles([&] {
-                   const Scalar row = k.block_y();
-                   k.pipeline(
-                       2, steps,
-                       [&](Scalar t, Scalar stage) { k.copy(A.tile(16, 8, row, t), s[stage]); },
-                       [&](Scalar t, Scalar stage) { k.copy(s[stage], C.tile(16, 8, row, t)); });
-                 });
-               }),
-        testing_gemm::target_of(target));
+    const auto copies =
+        compile(kernel("copies", {.block = 32, .producers = 1},
+                       [](Builder& k) {
+                         auto steps = k.param("steps", s32), n = k.param("n", s32, 8);
+                         auto A = k.global("A", f32, row_major(64, n)),
+                              C = k.global("C", f32, row_major(64, n));
+                         auto s = k.shared("s", f32, RingLayout{row_major(16, 8), 2});
+                         k.roles([&] {
+                           const Scalar row = k.block_y();
+                           k.pipeline(
+                               {.stages = 2}, steps,
+                               [&](Scalar t, Scalar stage) {
+                                 k.copy(A.tile({row, t}, {16, 8}), s[stage]);
+                               },
+                               [&](Scalar t, Scalar stage) {
+                                 k.copy(s[stage], C.tile({row, t}, {16, 8}));
+                               });
+                         });
+                       }),
+                testing_gemm::target_of(target));
     ASSERT_TRUE(copies) << copies.diags().text();
     Device& device = testing_gemm::emulator();
     Buffer a = *device.allocate(64 * 32 * 4), c = *device.allocate(64 * 32 * 4);
@@ -250,7 +258,7 @@ TEST(Launch, TilesThatALoopReaches) {
                          auto s = k.shared("s", f32, row_major(16, 8));
                          k.loop(0, with.elements ? n : ceil_div(n, 8), with.step, [&](Scalar t) {
                            k.barrier();
-                           k.copy(A.tile(16, 8, k.block_y(), t + with.ahead), s);
+                           k.copy(A.tile({k.block_y(), t + with.ahead}, {16, 8}), s);
                          });
                        }),
                 testing_gemm::target_of("sm_80"));

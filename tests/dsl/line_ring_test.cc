@@ -50,14 +50,14 @@ Kernel all_steps(Type type, int rows, int cols, int steps, int stages, bool run_
     auto out = k.global("out", type, row_major(steps * tile_rows, width));
     LineRing lines(k, "lines", type, tile_rows, width, stages);
     const Shared tile = k.shared("tile", type, row_major(tile_rows, width));
-    lines.start(in.tile(tile_rows, width, 1, 0));
+    lines.start(in.tile({1, 0}, {tile_rows, width}));
     lines.begin(0);
     k.pipeline(
-        stages, steps, [&](Scalar t, Scalar) { lines.copy(t); },
+        {.stages = stages}, steps, [&](Scalar t, Scalar) { lines.copy(t); },
         [&](Scalar t, Scalar) {
           lines.align(t, tile);
           k.barrier();
-          k.copy(tile, out.tile(tile_rows, width, t, 0));
+          k.copy(tile, out.tile({t, 0}, {tile_rows, width}));
           k.barrier();
         });
   });
@@ -119,7 +119,7 @@ TEST(LineRing, RefusesWhatItCannotCopy) {
       [](Builder& k) {
         auto in = k.global("in", f16, row_major(64, 75));
         LineRing lines(k, "s", f16, 16, 64, 2);
-        lines.start(in.tile(8, 64, 0, 0));
+        lines.start(in.tile({0, 0}, {8, 64}));
       },
       {"start(in): expected a row-major tile of 16 x 64 elements of f16"});
   test::expect_told(
@@ -127,7 +127,7 @@ TEST(LineRing, RefusesWhatItCannotCopy) {
         auto in = k.global("in", f16, row_major(64, 75));
         LineRing lines(k, "s", f16, 16, 64, 2);
         auto narrow = k.shared("narrow", f16, row_major(16, 64, 68));
-        lines.start(in.tile(16, 64, 0, 0));
+        lines.start(in.tile({0, 0}, {16, 64}));
         lines.begin(0);
         k.barrier();
         lines.align(0, narrow);
@@ -137,7 +137,7 @@ TEST(LineRing, RefusesWhatItCannotCopy) {
                                    [](Builder& k) {
                                      auto in = k.global("in", f16, row_major(64, 75));
                                      LineRing lines(k, "s", f16, 16, 64, 2);
-                                     k.roles([&] { lines.start(in.tile(16, 64, 0, 0)); });
+                                     k.roles([&] { lines.start(in.tile({0, 0}, {16, 64})); });
                                    }),
                             *Target::parse("sm_80")),
                     {"start() inside roles()"});
@@ -157,7 +157,7 @@ TEST(Row, IsReadInAlignedWords) {
         auto out = k.global("out", u32, row_major(1, 32));
         const Scalar before = k.convert(line.offset(), u32) % each;
         const Scalar word =
-            k.read_if(k.thread() < (n + before) / each, line.as(u32), 0, k.thread());
+            k.read_if(line.as(u32), 0, k.thread(), k.thread() < (n + before) / each);
         k.write(out, 0, k.thread(), select(k.thread() == 31, before, word));
       });
       const Matrix in = numbered(rows, cols);

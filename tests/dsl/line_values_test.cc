@@ -42,7 +42,8 @@ std::vector<T> results(const Shape& shape, Type type, std::size_t size,
     const auto all = [&] {
       auto sum = mma.accumulator();
       k.pipeline(
-          1, 1, [&](Scalar, Scalar stage) { k.copy(a, sa[stage]), k.copy(b, sb[stage]); },
+          {.stages = 1}, 1,
+          [&](Scalar, Scalar stage) { k.copy(a, sa[stage]), k.copy(b, sb[stage]); },
           [&](Scalar, Scalar stage) { sum = mma(sum, sa[stage], sb[stage]); });
       body(k, to, sum);
     };
@@ -64,11 +65,11 @@ TEST(LineValues, AreStoredOnceByTheirOwner) {
     if (!test::engine_runs(*Target::parse(shape.target))) continue;
     const auto m = static_cast<std::size_t>(shape.tile.m),
                n = static_cast<std::size_t>(shape.tile.n);
-    const auto got =
-        results<std::uint32_t>(shape, u32, m + n, [&](Builder& k, Global to, WarpTile tile) {
-          k.store(to.window(0, 0, 1, m).tile(1, m, 0, 0), row_places(tile), tile);
-          k.store(to.window(0, m, 1, n).transposed().tile(n, 1, 0, 0), col_places(tile), tile);
-        });
+    const auto got = results<
+        std::uint32_t>(shape, u32, m + n, [&](Builder& k, Global to, WarpTile tile) {
+      k.store(to.window({0, 0}, {1, m}).tile({0, 0}, {1, m}), row_places(tile), tile);
+      k.store(to.window({0, m}, {1, n}).transposed().tile({0, 0}, {n, 1}), col_places(tile), tile);
+    });
     for (std::size_t i = 0; i < m; ++i) EXPECT_EQ(got[i], i);
     for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(got[m + i], i);
   }
@@ -77,7 +78,7 @@ TEST(LineValues, AreStoredOnceByTheirOwner) {
 TEST(LineValues, BeyondTheEdgeAreLeftOut) {
   const Shape& shape = shapes()[0];
   const auto got = results<float>(shape, f32, 40, [&](Builder& k, Global to, WarpTile tile) {
-    k.store(to.tile(1, 32, 0, 1), row_sum(tile), tile);
+    k.store(to.tile({0, 1}, {1, 32}), row_sum(tile), tile);
   });
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], i < 32 ? -1 : 0) << i;
 }

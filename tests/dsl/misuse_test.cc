@@ -89,14 +89,14 @@ std::vector<Misuse> misuses() {
                                  }),
                        k.target());
          std::ignore =
-             k.mma(kept, k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), zero(f32));
+             k.mma(kept, k.load(operand_b(m16n8k16, f16), s.tile({0, 0}, {16, 8})), zero(f32));
        })});
   out.push_back({"a run-time value where a constant must be", __LINE__, "sm_80",
                  described(32, [](Builder& k) {
                    auto n = k.param("n", s32);
                    auto a = k.global("A", f16, row_major(n, n));
                    k.shared("s", f16, row_major(n, 16));
-                   k.copy(a.tile(n, 16, 0, 0), k.shared("t", f16, row_major(16, 16)));
+                   k.copy(a.tile({0, 0}, {n, 16}), k.shared("t", f16, row_major(16, 16)));
                  })});
   out.push_back({"a tile read before any barrier", __LINE__, "sm_80", described(32, [](Builder& k) {
                    auto a = k.global("A", f16, row_major(16, 16));
@@ -158,9 +158,9 @@ std::vector<Misuse> misuses() {
                    auto ring = k.shared("ring", f16, RingLayout{row_major(16, 16), 2});
                    k.roles([&] {
                      k.pipeline(
-                         2, 4,
+                         {.stages = 2}, 4,
                          [&](Scalar t, Scalar stage) {
-                           k.copy(a.tile(16, 16, 0, t), ring[stage].of_cta(1));
+                           k.copy(a.tile({0, t}, {16, 16}), ring[stage].of_cta(1));
                            k.cluster_barrier();
                          },
                          [&](Scalar, Scalar stage) { k.read(ring[stage], 0, 0); });
@@ -214,8 +214,8 @@ std::vector<Misuse> misuses() {
                  described(128, [](Builder& k) {
                    auto a = k.global("A", f16, row_major(64, 64));
                    k.pipeline(
-                       0, 2, [](Scalar, Scalar) {}, [](Scalar, Scalar) {});
-                   a.tile(64, 32, 0, 2);
+                       {.stages = 0}, 2, [](Scalar, Scalar) {}, [](Scalar, Scalar) {});
+                   a.tile({0, 2}, {64, 32});
                  })});
   out.push_back({"row values of another tile", __LINE__, "sm_80", described(128, [](Builder& k) {
                    auto mma = k.tiled_mma(m16n8k16(f16, f16, f32), small);
@@ -230,8 +230,8 @@ std::vector<Misuse> misuses() {
          auto r = k.shared("r", f32, RingLayout{row_major(16, 16), 2});
          k.write(g, kept_number, 0, k.constant(f32, 1));
          k.write(g, 0, kept_number * 2, k.constant(f32, 1));
-         k.copy(g.tile(16, 16, kept_number, 0), r[0]);
-         k.copy(g.tile(16, 16, 0, 0), r[kept_number]);
+         k.copy(g.tile({kept_number, 0}, {16, 16}), r[0]);
+         k.copy(g.tile({0, 0}, {16, 16}), r[kept_number]);
          k.global("h", f32, row_major(kept_number, 64));
          k.write(g, 0, 0, maximum(kept_number, 1));
        })});
@@ -260,10 +260,10 @@ std::vector<Misuse> misuses() {
                    auto x = k.read(g, 0, 0);
                    k.write(g, x, 0, x);
                    k.write(g, 0, k.thread() < 3, x);
-                   g.tile(16, 16, x, 0);
+                   g.tile({x, 0}, {16, 16});
                    k.loop(0, x, 1, [](Scalar) {});
-                   k.read_if(x, g, 0, 0);
-                   k.read_if(k.thread() < 3, g, 0, 64);
+                   k.read_if(g, 0, 0, x);
+                   k.read_if(g, 0, 64, k.thread() < 3);
                  })});
   out.push_back({"shared matrices that cannot be", __LINE__, "sm_80", described(32, [](Builder& k) {
                    k.shared("a", f32, row_major(1LL << 31, 1LL << 31));
@@ -280,12 +280,12 @@ std::vector<Misuse> misuses() {
                    auto h = k.global("h", Type::s4, row_major(16, 15));
                    k.copy(g, k.shared("s", Type::e2m3, row_major(16, 64)));
                    k.copy(h, k.shared("t", Type::s4, row_major(16, 15)));
-                   k.copy(h.tile(16, 8, 0, 0), k.shared("u", Type::s4, col_major(16, 8)));
+                   k.copy(h.tile({0, 0}, {16, 8}), k.shared("u", Type::s4, col_major(16, 8)));
                  })});
   out.push_back({"functions that are not there", __LINE__, "sm_80", described(32, [](Builder& k) {
                    k.when(k.thread() < 3, nullptr);
                    k.loop(0, 3, 1, nullptr);
-                   k.pipeline(2, 3, nullptr, nullptr);
+                   k.pipeline({.stages = 2}, 3, nullptr, nullptr);
                    k.each_tile(64, 64, {}, nullptr);
                  })});
   // Each index of a ring but the stage, and what runs ahead of use.
@@ -296,10 +296,10 @@ std::vector<Misuse> misuses() {
       auto sA = k.shared("sA", f16, mma.shared_a(3)), sB = k.shared("sB", f16, mma.shared_b(3));
       auto sum = mma.accumulator();
       k.pipeline(
-          3, 8,
+          {.stages = 3}, 8,
           [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(64, 32, 0, t), filled(sA, t, stage));
-            k.copy(B.tile(32, 64, t, 0), sB[stage]);
+            k.copy(A.tile({0, t}, {64, 32}), filled(sA, t, stage));
+            k.copy(B.tile({t, 0}, {32, 64}), sB[stage]);
           },
           [&](Scalar t, Scalar stage) { sum = mma(sum, used(sA, t, stage), sB[stage]); });
     };
@@ -321,7 +321,10 @@ std::vector<Misuse> misuses() {
          auto s = k.shared("s", f32, RingLayout{row_major(1, 32), 2});
          auto x = k.variable(k.constant(u32, 0));
          k.pipeline(
-             2, 8, [&](Scalar, Scalar stage) { k.copy(g.tile(1, 32, x, 0), s[stage]); },
+             {.stages = 2}, 8,
+             [&](Scalar, Scalar stage) {
+               k.copy(g.tile({x, 0}, {1, 32}), s[stage]);
+             },
              [&](Scalar t, Scalar) { x = t + 1; });
        })});
   out.push_back(
@@ -348,8 +351,10 @@ std::vector<Misuse> misuses() {
                    auto g = k.global("g", f32, row_major(64, 64));
                    auto s = k.shared("s", f32, RingLayout{row_major(64, 16), 2});
                    k.pipeline(
-                       2, 5,
-                       [&](Scalar t, Scalar stage) { k.copy(g.tile(64, 16, 0, t), s[stage]); },
+                       {.stages = 2}, 5,
+                       [&](Scalar t, Scalar stage) {
+                         k.copy(g.tile({0, t}, {64, 16}), s[stage]);
+                       },
                        [&](Scalar, Scalar) {});
                  })});
   out.push_back({"calls of a warp or a block by some threads", __LINE__, "sm_80",
@@ -371,8 +376,8 @@ std::vector<Misuse> misuses() {
                      k.barrier();
                    });
                    k.when((k.thread() + 8) % 64 > 15, [&] {
-                     k.store(g.tile(16, 8, 0, 0),
-                             k.load(operand_c(m16n8k16, f16), g.tile(16, 8, 0, 1)));
+                     k.store(g.tile({0, 0}, {16, 8}),
+                             k.load(operand_c(m16n8k16, f16), g.tile({0, 1}, {16, 8})));
                    });
                  })});
   out.push_back({"what was never made", __LINE__, "sm_80", described(32, [](Builder& k) {
@@ -391,7 +396,7 @@ std::vector<Misuse> misuses() {
                        k.tiled_mma(m16n8k16(f16, f16, f32),
                                    {.m = 64, .n = 128, .k = 32, .warps_m = 2, .warps_n = 2});
                    auto c = k.global("C", f32, row_major(256, 256));
-                   k.store(c.tile(128, 64, 0, 0), mma.accumulator());
+                   k.store(c.tile({0, 0}, {128, 64}), mma.accumulator());
                    auto sum = mma.accumulator();
                    sum = wide.accumulator();
                  })});
@@ -427,7 +432,7 @@ std::vector<Misuse> misuses() {
          auto first = mma.first_step(a, b);
          auto sum = other.accumulator();
          other.load(first, large_a, b);
-         sum = other(sum, large_a, b, first, [] {});
+         other.add(sum, large_a, b, first, [] {});
          k.tiled_mma(m16n8k16(f16, f16, f32), {.m = 17}).load(first, a, b);
        })});
   out.push_back(

@@ -11,6 +11,8 @@
 #include "tests/dsl/refusals.h"
 #include "tests/support/engine.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the old forms, until 0.3
+
 namespace tartan {
 namespace {
 

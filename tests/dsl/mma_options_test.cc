@@ -35,13 +35,13 @@ Kernel product_kernel(const Product& product, Type c, Signs signs) {
     k.roles([&] {
       auto sum = mma.accumulator();
       k.pipeline(
-          2, options.k / tile.k,
+          {.stages = 2}, options.k / tile.k,
           [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(tile.m, tile.k, 0, t), sA[stage]);
-            k.copy(B.tile(tile.k, tile.n, t, 0), sB[stage]);
+            k.copy(A.tile({0, t}, {tile.m, tile.k}), sA[stage]);
+            k.copy(B.tile({t, 0}, {tile.k, tile.n}), sB[stage]);
           },
           [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
-      k.store(C.tile(tile.m, tile.n, 0, 0), sum);
+      k.store(C.tile({0, 0}, {tile.m, tile.n}), sum);
     });
   });
 }
@@ -141,7 +141,8 @@ TEST(DslMmaOptions, SaturationIsKeptWithWgmma) {
         k.roles([&] {
           auto sum = mma.accumulator();
           k.pipeline(
-              2, 1, [&](Scalar, Scalar stage) { k.copy(A, sA[stage]), k.copy(B, sB[stage]); },
+              {.stages = 2}, 1,
+              [&](Scalar, Scalar stage) { k.copy(A, sA[stage]), k.copy(B, sB[stage]); },
               [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
           k.store(C, sum);
         });

@@ -45,15 +45,18 @@ Kernel pipelined(Mutator& m) {
     auto [row, col] = k.block_tile(m(64), m(64), tile);
     const auto fill = [&, row = row, col = col](Scalar t, Scalar stage) {
       auto [i, j] = m.pair(row, t);
-      m.steps(k,
-              {[&] { k.copy(A.tile(m(32), m(32), m(k, i), m(k, j)), m.of(sA, sB)[m(k, stage)]); },
-               [&] { k.copy(B.tile(m(32), m(64), t, col), sB[m(k, stage)]); }});
+      m.steps(k, {[&] {
+                    k.copy(A.tile({m(k, i), m(k, j)}, {m(32), m(32)}), m.of(sA, sB)[m(k, stage)]);
+                  },
+                  [&] {
+                    k.copy(B.tile({t, col}, {m(32), m(64)}), sB[m(k, stage)]);
+                  }});
     };
     const auto use = [&](Scalar, Scalar stage) {
       auto [a, b] = m.pair(sA[m(k, stage)], sB[stage]);
       sum = mma(sum, a, b);
     };
-    m.steps(k, {[&] { k.pipeline(m(3), m(3), fill, use); },
+    m.steps(k, {[&] { k.pipeline({.stages = m(3)}, m(3), fill, use); },
                 [&, col = col] {
                   done = map(sum, [&](Scalar x, ElementPlace at) {
                     auto [i, j] = m.pair(at.row, at.col);
@@ -63,7 +66,7 @@ Kernel pipelined(Mutator& m) {
                 [&] { done = relu(done); },
                 [&, row = row, col = col] {
                   auto [i, j] = m.pair(row, col);
-                  k.store(m.of(C, A).tile(m(32), m(64), m(k, i), m(k, j)), done);
+                  k.store(m.of(C, A).tile({m(k, i), m(k, j)}, {m(32), m(64)}), done);
                 }});
   });
 }
@@ -83,8 +86,12 @@ Kernel specialized(Mutator& m) {
     const auto body = [&](Scalar row, Scalar col) {
       auto sum = mma.accumulator();
       const auto fill = [&](Scalar t, Scalar stage) {
-        m.steps(k, {[&] { k.copy(A.tile(m(64), m(64), m(k, row), t), sA[m(k, stage)]); },
-                    [&] { k.copy(B.tile(64, 64, m(k, t), m(k, col)), m.of(sB, sA)[stage]); }});
+        m.steps(k, {[&] {
+                      k.copy(A.tile({m(k, row), t}, {m(64), m(64)}), sA[m(k, stage)]);
+                    },
+                    [&] {
+                      k.copy(B.tile({m(k, t), m(k, col)}, {64, 64}), m.of(sB, sA)[stage]);
+                    }});
       };
       const auto use = [&](Scalar, Scalar stage) {
         auto [a, b] = m.pair(sA[stage], sB[m(k, stage)]);
@@ -92,7 +99,7 @@ Kernel specialized(Mutator& m) {
       };
       WarpTile out;
       m.steps(k,
-              {[&] { k.pipeline(m(2), ceil_div(m(k, depth), m(64)), fill, use); },
+              {[&] { k.pipeline({.stages = m(2)}, ceil_div(m(k, depth), m(64)), fill, use); },
                [&] { k.write(m.of(scale, scale), 0, m(k, k.thread()), k.constant(m(f32), m(2))); },
                [&] { k.barrier(); },
                [&] {
@@ -100,7 +107,9 @@ Kernel specialized(Mutator& m) {
                    return x * k.read(scale, m(0), m(k, at.col));
                  });
                },
-               [&] { k.store(C.tile(m(64), m(64), m(k, row), m(k, col)), convert(out, m(f16))); },
+               [&] {
+                 k.store(C.tile({m(k, row), m(k, col)}, {m(64), m(64)}), convert(out, m(f16)));
+               },
                [&] { k.barrier(); }});
     };
     m.steps(k, {[&] { k.roles([&] { k.each_tile(m(k, rows), m(64), tile, body); }); }});
@@ -163,8 +172,12 @@ Kernel prefetched(Mutator& m) {
     auto first = mma.first_step(sA[m(0)], sB[m(0)]);
     auto sum = mma.accumulator();
     const auto fill = [&](Scalar t, Scalar stage) {
-      m.steps(k, {[&] { k.copy(A.tile(32, m(32), m(k, Scalar(0)), m(k, t)), sA[m(k, stage)]); },
-                  [&] { k.copy(B.tile(m(32), 32, m(k, t), 0), m.of(sB, sA)[m(k, stage)]); }});
+      m.steps(k, {[&] {
+                    k.copy(A.tile({m(k, Scalar(0)), m(k, t)}, {32, m(32)}), sA[m(k, stage)]);
+                  },
+                  [&] {
+                    k.copy(B.tile({m(k, t), 0}, {m(32), 32}), m.of(sB, sA)[m(k, stage)]);
+                  }});
     };
     const auto ahead = [&](Scalar stage) {
       m.steps(k, {[&] {
@@ -173,10 +186,10 @@ Kernel prefetched(Mutator& m) {
               }});
     };
     const auto use = [&](Scalar, Scalar stage, const std::function<void()>& next) {
-      m.steps(k, {[&] { sum = mma(sum, sA[m(k, stage)], m.of(sB, sA)[stage], first, next); }});
+      m.steps(k, {[&] { mma.add(sum, sA[m(k, stage)], m.of(sB, sA)[stage], first, next); }});
     };
     const auto finished = [&](int i, int j) { return WarpTile(sum).fragment(m(i), m(j)); };
-    m.steps(k, {[&] { k.pipeline(m(2), m(4), fill, ahead, use); },
+    m.steps(k, {[&] { k.pipeline({.stages = m(2)}, m(4), fill, ahead, use); },
                 [&] {
                   k.store(m.of(C, A), sum,
                           {.kind = operand_c(m(m16n8k16), m(f32)), .finished = finished});
@@ -223,15 +236,24 @@ Kernel in_ping_pong(Mutator& m) {
       const Scalar row = m(k, pair) * m(2) + w;
       auto sum = mma.accumulator();
       const auto fill = [&](Scalar t, Scalar stage) {
-        m.steps(k, {[&] { k.copy(A.tile(m(64), m(32), m(k, row), m(k, t)), sA[m(k, stage)]); },
-                    [&] { k.copy(B.tile(m(32), m(64), t, 0), m.of(sB, sA)[stage]); }});
+        m.steps(k, {[&] {
+                      k.copy(A.tile({m(k, row), m(k, t)}, {m(64), m(32)}), sA[m(k, stage)]);
+                    },
+                    [&] {
+                      k.copy(B.tile({t, 0}, {m(32), m(64)}), m.of(sB, sA)[stage]);
+                    }});
       };
       const auto use = [&](Scalar, Scalar stage) {
         auto [a, b] = m.pair(sA[stage], sB[m(k, stage)]);
         sum = mma(sum, a, b);
       };
-      m.steps(k, {[&] { k.ping_pong(w ? m(3) : m(3), w ? m(2) : m(3), fill, use); },
-                  [&] { k.store(m.of(C, A).tile(m(64), m(64), m(k, row), 0), sum); }});
+      m.steps(k, {[&] {
+                    k.pipeline({.stages = w ? m(3) : m(3), .turns = true}, w ? m(2) : m(3), fill,
+                               use);
+                  },
+                  [&] {
+                    k.store(m.of(C, A).tile({m(k, row), 0}, {m(64), m(64)}), sum);
+                  }});
     };
     m.steps(k, {[&] {
               k.roles([&] {

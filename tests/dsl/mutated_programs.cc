@@ -115,8 +115,8 @@ Kernel by_hand(Mutator& m) {
     };
     m.steps(k, {[&] {
                   k.loop(m(0), m(64), m(16), [&](Scalar t) {
-                    auto fa = packed(kind_a, a.tile(m(16), m(16), m(0), m(k, t / m(16))));
-                    auto fb = packed(kind_b, b.tile(m(16), m(8), m(k, t / 16), m(0)));
+                    auto fa = packed(kind_a, a.tile({m(0), m(k, t / m(16))}, {m(16), m(16)}));
+                    auto fb = packed(kind_b, b.tile({m(k, t / 16), m(0)}, {m(16), m(8)}));
                     auto [x, y] = m.pair(fa, fb);
                     acc = k.mma(x, y, acc);
                   });

@@ -148,8 +148,8 @@ TEST(NestedMatrix, CopiesAndTilesMoveEveryElement) {
                                              if (copied) return k.copy(s, out);
                                              k.loop(k.lane(), 32 * 32, 32, [&](Scalar i) {
                                                for (int half = 0; half < 2; ++half) {
-                                                 auto from = s.tile(32, 32, k.warp(), half);
-                                                 auto to = out.tile(32, 32, 1 - k.warp(), half);
+                                                 auto from = s.tile({k.warp(), half}, {32, 32});
+                                                 auto to = out.tile({1 - k.warp(), half}, {32, 32});
                                                  k.write(to, i / 32, i % 32,
                                                          k.read(from.transposed(), i % 32, i / 32));
                                                }
@@ -208,9 +208,10 @@ TEST(NestedMatrix, ProductsDoNotDependOnTheLayout) {
                  k.barrier();
                  FragmentVariable sum = k.variable(operand_c(m16n8k16, f32));
                  for (int i = 0; i < 4; ++i)
-                   sum = k.mma(k.load(operand_a(m16n8k16, f16), sa.tile(16, 16, 0, i)),
-                               k.load(operand_b(m16n8k16, f16), sb.tile(8, 16, 0, i).transposed()),
-                               sum);
+                   sum = k.mma(
+                       k.load(operand_a(m16n8k16, f16), sa.tile({0, i}, {16, 16})),
+                       k.load(operand_b(m16n8k16, f16), sb.tile({0, i}, {8, 16}).transposed()),
+                       sum);
                  k.store(d, sum);
                }),
         sm_90a);
@@ -288,10 +289,10 @@ TEST(NestedMatrix, TiledProductsOfBlocks) {
                  Ring sa = k.shared("sa", f16, layout_a), sb = k.shared("sb", f16, layout_b);
                  Accumulator sum = mma.accumulator();
                  k.pipeline(
-                     2, 4,
+                     {.stages = 2}, 4,
                      [&](Scalar t, Scalar stage) {
-                       k.copy(a.tile(64, 32, 0, t), sa[stage]);
-                       k.copy(b.tile(32, 64, t, 0), sb[stage]);
+                       k.copy(a.tile({0, t}, {64, 32}), sa[stage]);
+                       k.copy(b.tile({t, 0}, {32, 64}), sb[stage]);
                      },
                      [&](Scalar, Scalar stage) { sum = mma(sum, sa[stage], sb[stage]); });
                  k.store(d, sum);
@@ -329,9 +330,9 @@ TEST(NestedMatrix, BlocksOfARunTimeMatrix) {
                        // 16 x 16 at a time; the last row of tiles is ragged.
                        k.loop(0, (m + 1) / 2, 1, [&](Scalar y) {
                          k.loop(0, (n + 1) / 2, 1, [&](Scalar x) {
-                           k.copy(packed.tile(16, 16, y, x), s);
+                           k.copy(packed.tile({y, x}, {16, 16}), s);
                            k.barrier();
-                           k.copy(s, out.tile(16, 16, y, x));
+                           k.copy(s, out.tile({y, x}, {16, 16}));
                            k.barrier();
                          });
                        });
@@ -372,13 +373,13 @@ TEST(NestedMatrix, RejectsInvalidLayouts) {
   };
   EXPECT_EQ(complaints([](Builder& k) {
               auto s = k.shared("s", f16, nested("((8,8),(8,8)):((8,512),(1,64))"));
-              s.tile(4, 4, 1, 1);
-              s.tile(32, 32, 1, 1);
-              s.tile(64, 1, 0, 3);
+              s.tile({1, 1}, {4, 4});
+              s.tile({1, 1}, {32, 32});
+              s.tile({0, 3}, {64, 1});
               auto t = k.shared("t", f16, nested("((6,8),16):((16,96),1)").transposed());
               (void)t;
               auto u = k.shared("u", f16, nested("((6,8),16):((16,100),1)"));
-              u.tile(4, 16, 1, 0);
+              u.tile({1, 0}, {4, 16});
             }),
             "tiles of 4x16 elements do not divide the blocks of u (((6,8),16):((16,100),1)) "
             "[tile-divide]\n");

@@ -67,12 +67,12 @@ Kernel product() {
     k.roles([&] {
       auto [row, col] = k.block_tile(m, n, tile);
       auto fill = [&, row = row, col = col](Scalar t, Scalar stage) {
-        k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-        k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+        k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+        k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
       };
       auto use = [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); };
-      k.pipeline(3, ceil_div(depth, tile.k), fill, use);
-      k.store(C.tile(tile.m, tile.n, row, col), sum);
+      k.pipeline({.stages = 3}, ceil_div(depth, tile.k), fill, use);
+      k.store(C.tile({row, col}, {tile.m, tile.n}), sum);
     });
   });
 }
@@ -226,9 +226,9 @@ TEST_F(Offline, PixelsOfImagesHaveNoFunction) {
     auto y = k.global("y", f16, row_major(16, 32));
     k.roles([&] {
       k.pipeline(
-          2, 1,
+          {.stages = 2}, 1,
           [&](Scalar, Scalar stage) {
-            k.copy_pixels(x, {{3, 3}}, 0, {0, 0}, 0, s[stage]);
+            k.copy_pixels(x, s[stage], {{3, 3}}, 0, {0, 0}, 0);
           },
           [&](Scalar, Scalar stage) { k.copy(s[stage], y); });
     });

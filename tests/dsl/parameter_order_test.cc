@@ -10,6 +10,8 @@
 #include "tests/dsl/code_of.h"
 #include "tests/dsl/refusals.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the old forms, until 0.3
+
 namespace tartan {
 namespace {
 

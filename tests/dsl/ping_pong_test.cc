@@ -45,8 +45,8 @@ Kernel staircase(const Turns& with) {
           const Scalar row = number / across * with.groups + w, col = number % across;
           auto sum = mma.accumulator();
           const auto fill = [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-            k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+            k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+            k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
           };
           const auto use = [&](Scalar t, Scalar stage) {
             sum = mma(sum, sA[stage], sB[stage]);
@@ -57,7 +57,7 @@ Kernel staircase(const Turns& with) {
           };
           const Scalar count = minimum(row, k.convert(ceil_div(depth, tile.k), u32));
           k.pipeline({.stages = with.stages, .turns = true}, count, fill, use);
-          k.store(C.tile(tile.m, tile.n, row, col), sum);
+          k.store(C.tile({row, col}, {tile.m, tile.n}), sum);
         });
       });
     });
@@ -151,7 +151,7 @@ TEST(PingPong, SeveralRings) {
             const auto i = static_cast<std::size_t>(w);
             const auto fill = [&](const Ring& to) {
               return [&, to](Scalar t, Scalar stage) {
-                k.copy(x.tile(1, 128, t + w * steps, 0), to[stage]);
+                k.copy(x.tile({t + w * steps, 0}, {1, 128}), to[stage]);
               };
             };
             const auto times = [&](double factor, const Ring& from, const Global& to) {
@@ -159,9 +159,9 @@ TEST(PingPong, SeveralRings) {
                 k.write(to, t + w * steps, k.thread(), k.read(from[stage], 0, k.thread()) * factor);
               };
             };
-            k.ping_pong(2, steps, fill(r1), times(3, r1, y));
-            k.pipeline(2, steps, fill(own[i]), times(7, own[i], u));
-            k.ping_pong(3, steps - w, fill(r2), times(5, r2, z));
+            k.pipeline({.stages = 2, .turns = true}, steps, fill(r1), times(3, r1, y));
+            k.pipeline({.stages = 2}, steps, fill(own[i]), times(7, own[i], u));
+            k.pipeline({.stages = 3, .turns = true}, steps - w, fill(r2), times(5, r2, z));
           });
         });
       });
@@ -192,11 +192,11 @@ struct Wrong {
         other(k.shared("other", f32, RingLayout{row_major(1, 128), 3})) {}
 
   void turn(const Ring& to, int stages = 3, Builder::Here at = Builder::Here::current()) {
-    k.ping_pong(
-        stages, 4, filling(to), [&](Scalar, Scalar) {}, at);
+    k.pipeline(
+        {.stages = stages, .turns = true}, 4, filling(to), [&](Scalar, Scalar) {}, at);
   }
   std::function<void(Scalar, Scalar)> filling(const Ring& to) {
-    return [this, to](Scalar t, Scalar stage) { k.copy(x.tile(1, 128, t, 0), to[stage]); };
+    return [this, to](Scalar t, Scalar stage) { k.copy(x.tile({t, 0}, {1, 128}), to[stage]); };
   }
 
   Builder& k;
@@ -243,11 +243,13 @@ TEST(PingPong, MistakesAreToldAtTheirLine) {
   refused(compiled_wrong([](Wrong& all, int w) { all.turn(all.s, w ? 2 : 3); }),
           "warpgroup 1 has 2 stages, warpgroup 0 has 3; they have one ring");
   refused(compiled_wrong([](Wrong& all, int) { all.turn(all.s, 0); }), "expected 1 to 256");
-  refused(
-      compiled_wrong([](Wrong& all, int) { all.k.ping_pong(3, 4, all.filling(all.s), nullptr); }),
-      "a pipeline");
-  refused(compiled_wrong(
-              [](Wrong& all, int) { all.k.ping_pong(3, 4, nullptr, [](Scalar, Scalar) {}); }),
+  refused(compiled_wrong([](Wrong& all, int) {
+            all.k.pipeline({.stages = 3, .turns = true}, 4, all.filling(all.s), nullptr);
+          }),
+          "a pipeline");
+  refused(compiled_wrong([](Wrong& all, int) {
+            all.k.pipeline({.stages = 3, .turns = true}, 4, nullptr, [](Scalar, Scalar) {});
+          }),
           "a pipeline");
 }
 
@@ -288,7 +290,8 @@ TEST(PingPong, ARingBelongsToOneCall) {
           }),
           "s is also filled by another pipeline");
   refused(compiled_wrong([](Wrong& all, int) {
-            all.k.pipeline(3, 4, all.filling(all.other), [&](Scalar, Scalar) { all.turn(all.s); });
+            all.k.pipeline({.stages = 3}, 4, all.filling(all.other),
+                           [&](Scalar, Scalar) { all.turn(all.s); });
           }),
           "pipeline inside another pipeline's stage");
 }
@@ -297,13 +300,13 @@ TEST(PingPong, StagesAreFilledByTheSameMeans) {
   const auto by = [](const std::function<void(Wrong&, Scalar, Scalar)>& second) {
     return compiled_wrong([=](Wrong& all, int w) {
       if (w == 0) return all.turn(all.s);
-      all.k.ping_pong(
-          3, 4, [&](Scalar t, Scalar stage) { second(all, t, stage); }, [](Scalar, Scalar) {});
+      all.k.pipeline(
+          {.stages = 3, .turns = true}, 4, [&](Scalar t, Scalar stage) { second(all, t, stage); },
+          [](Scalar, Scalar) {});
     });
   };
   refused(by([](Wrong& all, Scalar t, Scalar stage) {
-            all.k.copy_rows(
-                all.x, [=](Scalar) { return t; }, all.s[stage]);
+            all.k.copy_rows(all.x, all.s[stage], [=](Scalar) { return t; });
           }),
           "stages of warpgroup 1 are filled by copies of threads, those of warpgroup 0 by TMA");
   refused(by([](Wrong&, Scalar, Scalar) {}), "stages of warpgroup 1 are filled by nothing");

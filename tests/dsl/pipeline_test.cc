@@ -38,13 +38,16 @@ Kernel sums_kernel(Use use, int stages, int producers) {
     auto s = k.shared("s", s32, RingLayout{one, stages});
     k.roles([&] {
       auto total = k.variable(k.constant(s32, 0)), first = k.variable(k.constant(s32, 0));
-      const auto fill = [&](Scalar t, Scalar stage) { k.copy(A.tile(rows, cols, 0, t), s[stage]); };
+      const auto fill = [&](Scalar t, Scalar stage) {
+        k.copy(A.tile({0, t}, {rows, cols}), s[stage]);
+      };
       const auto add = [&](const Scalar& x) { total = Scalar(total) * 3 + x; };
       const auto add_from = [&](const Scalar& stage, int begin, int end) {
         for (int j = begin; j < end; ++j) add(k.read(s[stage], k.thread(), j));
       };
       if (use == Use::plain) {
-        k.pipeline(stages, count, fill, [&](Scalar, Scalar stage) { add_from(stage, 0, cols); });
+        k.pipeline({.stages = stages}, count, fill,
+                   [&](Scalar, Scalar stage) { add_from(stage, 0, cols); });
       } else if (use >= Use::peeled) {
         const PipelineOptions with{.stages = stages, .peel_first = true};
         const auto begin = [&](const Scalar& t, const Scalar& x) {
@@ -70,7 +73,8 @@ Kernel sums_kernel(Use use, int stages, int producers) {
           });
       } else {
         k.pipeline(
-            stages, count, fill, [&](Scalar stage) { first = k.read(s[stage], k.thread(), 0); },
+            {.stages = stages}, count, fill,
+            [&](Scalar stage) { first = k.read(s[stage], k.thread(), 0); },
             [&](Scalar, Scalar stage, const std::function<void()>& next) {
               add(first);
               add_from(stage, 1, cols - 1);
@@ -137,7 +141,8 @@ TEST(DslPipeline, AStageIsLeftOnce) {
         auto A = k.global("A", s32, row_major(32, 4));
         k.roles([&] {
           k.pipeline(
-              stages, 2, [&](Scalar, Scalar stage) { k.copy(A, s[stage]); }, [](Scalar) {},
+              {.stages = stages}, 2, [&](Scalar, Scalar stage) { k.copy(A, s[stage]); },
+              [](Scalar) {},
               [](Scalar, Scalar, const std::function<void()>& next) { next(), next(); });
         });
       });

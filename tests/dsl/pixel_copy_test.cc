@@ -54,7 +54,7 @@ Kernel pixels(const Case& with, Type type, int producers) {
     auto s = k.shared("s", type, RingLayout{layout, 2});
     k.roles([&] {
       k.pipeline(
-          2, count,
+          {.stages = 2}, count,
           [&](Scalar t, Scalar stage) {
             Scalar left = t % taps(with);
             std::vector<Scalar> tap(with.filter.size.size());
@@ -62,10 +62,10 @@ Kernel pixels(const Case& with, Type type, int producers) {
               tap[d] = left % with.filter.size[d];
               left = left / with.filter.size[d];
             }
-            k.copy_pixels(x, with.filter, t / taps(with) * with.pixels, tap, 0, s[stage]);
+            k.copy_pixels(x, s[stage], with.filter, t / taps(with) * with.pixels, tap, 0);
           },
           [&](Scalar t, Scalar stage) {
-            k.copy(s[stage], out.tile(with.pixels, with.channels, t, 0));
+            k.copy(s[stage], out.tile({t, 0}, {with.pixels, with.channels}));
           });
     });
   });
@@ -172,9 +172,11 @@ TEST(PixelCopy, StopsAtATapBeyondTheFilter) {
         auto s = k.shared("s", f16, RingLayout{row_major(16, 32), 2});
         k.roles([&] {
           k.pipeline(
-              2, count,
-              [&](Scalar t, Scalar stage) { k.copy_pixels(x, {.size = {3}}, 0, {t}, 0, s[stage]); },
-              [&](Scalar t, Scalar stage) { k.copy(s[stage], to.tile(16, 32, t, 0)); });
+              {.stages = 2}, count,
+              [&](Scalar t, Scalar stage) { k.copy_pixels(x, s[stage], {.size = {3}}, 0, {t}, 0); },
+              [&](Scalar t, Scalar stage) {
+                k.copy(s[stage], to.tile({t, 0}, {16, 32}));
+              });
         });
       });
       SCOPED_TRACE(fmt::format("{} {} taps", target, taps));
@@ -197,7 +199,7 @@ TEST(PixelCopy, MistakesAreToldAtTheirLine) {
     const Kernel made = kernel("wrong", {.block = 32}, [&](Builder& k) {
       auto x = k.tensor("X", type, extents);
       auto s = k.shared("s", f16, row_major(16, 32));
-      k.copy_pixels(x, filter, 0, tap, 0, s);
+      k.copy_pixels(x, s, filter, 0, tap, 0);
     });
     test::expect_told(compile(made, *Target::parse("sm_80")), {text});
   };

@@ -67,7 +67,8 @@ Kernel joined(const Join& join, bool both_best, int rows, int warps) {
     k.roles([&] {
       auto out = second.accumulator();
       k.pipeline(
-          1, 1, [&](Scalar, Scalar stage) { k.copy(A, sA[stage]), k.copy(B, sB[stage]); },
+          {.stages = 1}, 1,
+          [&](Scalar, Scalar stage) { k.copy(A, sA[stage]), k.copy(B, sB[stage]); },
           [&](Scalar, Scalar stage) {
             auto sum = first.accumulator();
             sum = first(sum, sA[stage], sB[stage]);
@@ -215,17 +216,17 @@ Kernel b_in_registers(const Tile& tile) {
     k.roles([&] {
       auto sum = mma.accumulator();
       k.pipeline(
-          2, steps,
+          {.stages = 2}, steps,
           [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(tile.m, tile.k, 0, t), sA[stage]);
-            k.copy(B.tile(tile.k, tile.n, t, 0), sB[stage]);
+            k.copy(A.tile({0, t}, {tile.m, tile.k}), sA[stage]);
+            k.copy(B.tile({t, 0}, {tile.k, tile.n}), sB[stage]);
           },
           [&](Scalar, Scalar stage) {
             const MmaShape shape = mma.kind().shape;
             std::vector<Fragment> b;
             for (int i = 0; i < tile.k / 16; ++i)
               for (int j = 0; j < tile.n / 8; ++j)
-                b.push_back(k.load(operand_b(shape, f16), sB[stage].tile(16, 8, i, j)));
+                b.push_back(k.load(operand_b(shape, f16), sB[stage].tile({i, j}, {16, 8})));
             sum = mma(sum, sA[stage], WarpTile(b, tile.n / 8, {}));
           });
       k.store(C, sum);

@@ -78,7 +78,7 @@ TEST(Print, FragmentsAreMatrices) {
     auto in = k.global("in", f16, row_major(16, 16));
     const Fragment a = k.load(operand_a(m16n8k16, f16), in);
     k.print("A", a);
-    const Fragment b = k.load(operand_b(m16n8k16, f16), in.tile(16, 8, 0, 0));
+    const Fragment b = k.load(operand_b(m16n8k16, f16), in.tile({0, 0}, {16, 8}));
     k.print("B", b, k.warp() == 1);
   });
   EXPECT_TRUE(out.findings.empty());
@@ -104,7 +104,7 @@ TEST(Print, TilesHaveTheirPlaces) {
           auto sA = k.shared("sA", f16, mma.shared_a());
           auto sB = k.shared("sB", f16, mma.shared_b());
           k.copy(in, sA[0]);
-          k.copy(in.tile(16, 16, 0, 0), sB[0]);
+          k.copy(in.tile({0, 0}, {16, 16}), sB[0]);
           k.barrier();
           auto sum = mma.accumulator();
           sum = mma(sum, sA[0], sB[0]);
@@ -153,7 +153,7 @@ TEST(Print, Mistakes) {
       [](Builder& k) {
         auto in = k.global("in", f16, row_major(16, 16));
         auto sum = k.mma(k.load(operand_a(m16n8k16, f16), in),
-                         k.load(operand_b(m16n8k16, f16), in.tile(16, 8, 0, 0)), zero(f32));
+                         k.load(operand_b(m16n8k16, f16), in.tile({0, 0}, {16, 8})), zero(f32));
         const std::vector<Scalar> rows(4, k.lane());
         k.print("sum", k.pack(sum.kind(), rows));
       },

@@ -15,11 +15,12 @@ TEST_P(RolesCounts, TakeNothingOfProducts) {
       [](Parts& p) {
         p.k.roles([&] {
           p.k.pipeline(
-              2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+              {.stages = 2}, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
+              [&](Scalar, Scalar s) { p.add(s); });
           const Scalar more = select(row_maximum(p.sum)[0] > 1, 3, 1);
           p.k.loop(0, more, 1, [&](Scalar) {
             p.k.pipeline(
-                2, 1, [&](Scalar t, Scalar s) { p.fill(t, s); },
+                {.stages = 2}, 1, [&](Scalar t, Scalar s) { p.fill(t, s); },
                 [&](Scalar, Scalar s) { p.add(s); });
           });
           p.k.store(p.c, p.sum);
@@ -35,7 +36,7 @@ TEST_P(RolesCounts, TakeNothingThatAUseCallbackChanges) {
         auto count = p.k.variable(p.k.constant(u32, 1));
         p.k.loop(0, 2, 1, [&](Scalar pass) {
           p.k.pipeline(
-              2, needed ? Scalar(count) : Scalar(1),
+              {.stages = 2}, needed ? Scalar(count) : Scalar(1),
               [&](Scalar t, Scalar s) { p.fill(t + pass, s); },
               [&](Scalar, Scalar s) {
                 p.add(s);
@@ -64,7 +65,7 @@ TEST_P(RolesCounts, AreWrittenBeforeRoles) {
       p.k.roles([&] {
         if (!before) write();
         p.k.pipeline(
-            2, p.k.read(counts, 0, 1), [&](Scalar t, Scalar s) { p.fill(t, s); },
+            {.stages = 2}, p.k.read(counts, 0, 1), [&](Scalar t, Scalar s) { p.fill(t, s); },
             [&](Scalar, Scalar s) { p.add(s); });
         p.k.store(p.c, p.sum);
       });

@@ -29,8 +29,8 @@ struct Parts {
 
   void add(const Scalar& stage) { sum = mma(sum, sa[stage], sb[stage]); }
   void fill(const Scalar& t, const Scalar& stage) {
-    k.copy(a.tile(size, size, 0, t), sa[stage]);
-    k.copy(b.tile(size, size, t, 0), sb[stage]);
+    k.copy(a.tile({0, t}, {size, size}), sa[stage]);
+    k.copy(b.tile({t, 0}, {size, size}), sb[stage]);
   }
 };
 using Body = std::function<void(Parts&)>;

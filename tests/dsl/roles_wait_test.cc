@@ -22,14 +22,14 @@ TEST_P(RolesWait, CopiesBeforeTheWaitRunAhead) {
             else body();
           };
           const auto fill = [&](Scalar t, Scalar s) {
-            copy(early_by_threads, t, [&] { p.k.copy(p.b.tile(size, size, t, 0), p.sb[s]); });
+            copy(early_by_threads, t, [&] { p.k.copy(p.b.tile({t, 0}, {size, size}), p.sb[s]); });
             p.k.griddepcontrol_wait();
-            copy(late_by_threads, t, [&] { p.k.copy(p.a.tile(size, size, 0, t), p.sa[s]); });
+            copy(late_by_threads, t, [&] { p.k.copy(p.a.tile({0, t}, {size, size}), p.sa[s]); });
           };
           p.k.roles([&] {
             p.k.griddepcontrol_wait();
             p.k.loop(0, 2, 1, [&](Scalar) {
-              p.k.pipeline(2, tiles, fill, [&](Scalar, Scalar s) { p.add(s); });
+              p.k.pipeline({.stages = 2}, tiles, fill, [&](Scalar, Scalar s) { p.add(s); });
             });
             p.k.store(p.c, p.sum);
           });
@@ -45,7 +45,8 @@ TEST_P(RolesWait, MbarriersAreInitializedBeforeTheWait) {
     p.k.griddepcontrol_wait();
     p.k.roles([&] {
       p.k.pipeline(
-          2, 2, [&](Scalar t, Scalar s) { p.fill(t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+          {.stages = 2}, 2, [&](Scalar t, Scalar s) { p.fill(t, s); },
+          [&](Scalar, Scalar s) { p.add(s); });
       p.k.store(p.c, p.sum);
     });
   };
@@ -68,7 +69,8 @@ TEST_P(RolesWait, ResultsDoNotCrossTheWait) {
       p.k.roles([&] {
         p.k.griddepcontrol_wait();
         p.k.pipeline(
-            2, 2, [&](Scalar t, Scalar s) { fill(p, t, s); }, [&](Scalar, Scalar s) { p.add(s); });
+            {.stages = 2}, 2, [&](Scalar t, Scalar s) { fill(p, t, s); },
+            [&](Scalar, Scalar s) { p.add(s); });
         p.k.store(p.c, p.sum);
       });
     };
@@ -79,9 +81,11 @@ TEST_P(RolesWait, ResultsDoNotCrossTheWait) {
   const auto fill = [=](bool conditional) {
     return around([=](Parts& p, const Scalar& t, const Scalar& s) {
       const Scalar same = asked(p, t);
-      p.k.copy(p.b.tile(size, size, same, 0), p.sb[s]);
+      p.k.copy(p.b.tile({same, 0}, {size, size}), p.sb[s]);
       p.k.griddepcontrol_wait();
-      const auto late = [&] { p.k.copy(p.a.tile(size, size, 0, conditional ? t : same), p.sa[s]); };
+      const auto late = [&] {
+        p.k.copy(p.a.tile({0, conditional ? t : same}, {size, size}), p.sa[s]);
+      };
       if (conditional) p.k.when(same < 2, late);
       else late();
     });
@@ -92,9 +96,9 @@ TEST_P(RolesWait, ResultsDoNotCrossTheWait) {
                    "copies behind griddepcontrol_wait() need a result from before it",
                    "[wrong-role]");
   EXPECT_EQ(run(2 * size, around([=](Parts& p, const Scalar& t, const Scalar& s) {
-                  p.k.copy(p.b.tile(size, size, asked(p, t), 0), p.sb[s]);
+                  p.k.copy(p.b.tile({asked(p, t), 0}, {size, size}), p.sb[s]);
                   p.k.griddepcontrol_wait();
-                  p.k.copy(p.a.tile(size, size, 0, asked(p, t)), p.sa[s]);
+                  p.k.copy(p.a.tile({0, asked(p, t)}, {size, size}), p.sa[s]);
                 })),
             expected(2 * size, 0, 2 * size));
 }

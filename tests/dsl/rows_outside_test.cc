@@ -39,12 +39,12 @@ Kernel copied(int height, bool any, bool columns, int producers,
         columns ? col_major(tile_cols, tile_rows) : row_major(tile_rows, tile_cols);
     const auto ring = k.shared("s", f16, RingLayout{layout, 1});
     const auto tile = [&] {
-      return columns ? in.tile(tile_cols, tile_rows, 1, row)
-                     : in.tile(tile_rows, tile_cols, row, 1);
+      return columns ? in.tile({1, row}, {tile_cols, tile_rows})
+                     : in.tile({row, 1}, {tile_rows, tile_cols});
     };
     k.roles([&] {
       k.pipeline(
-          1, 1, [&](Scalar, Scalar s) { k.copy(tile(), ring[s]); },
+          {.stages = 1}, 1, [&](Scalar, Scalar s) { k.copy(tile(), ring[s]); },
           [&](Scalar, Scalar s) { k.copy(ring[s], out); });
     });
   });

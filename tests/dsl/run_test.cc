@@ -31,13 +31,13 @@ Kernel product() {
     auto sum = mma.accumulator();
     auto [row, col] = k.block_tile(m, n, tile);
     k.pipeline(
-        2, ceil_div(depth, tile.k),
+        {.stages = 2}, ceil_div(depth, tile.k),
         [&, row = row, col = col](Scalar t, Scalar s) {
-          k.copy(A.tile(tile.m, tile.k, row, t), sA[s]);
-          k.copy(B.tile(tile.k, tile.n, t, col), sB[s]);
+          k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[s]);
+          k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[s]);
         },
         [&](Scalar, Scalar s) { sum = mma(sum, sA[s], sB[s]); });
-    k.store(C.tile(tile.m, tile.n, row, col),
+    k.store(C.tile({row, col}, {tile.m, tile.n}),
             map(sum, [&](Scalar x, ElementPlace) { return x * scale; }));
   });
 }

@@ -194,9 +194,9 @@ Kernel four_tiles(int rows) {
     auto X = k.global("X", f16, row_major(rows, 32)), Y = k.global("Y", f16, row_major(256, 32));
     auto s = k.shared("s", f16, row_major(16, 32));
     for (int i = 0; i < 4; ++i) {
-      k.copy(X.tile(16, 32, k.block_x() * 4 + i, 0), s);
+      k.copy(X.tile({k.block_x() * 4 + i, 0}, {16, 32}), s);
       k.barrier();
-      k.copy(s, Y.tile(16, 32, k.block_x() * 4 + i, 0));
+      k.copy(s, Y.tile({k.block_x() * 4 + i, 0}, {16, 32}));
       k.barrier();
     }
   });
@@ -232,10 +232,10 @@ Kernel filled(int multiple, Major b_in_memory) {
     k.roles([&] {
       auto sum = mma.accumulator();
       k.pipeline(
-          2, ceil_div(n, 64),
+          {.stages = 2}, ceil_div(n, 64),
           [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(64, 64, 0, t), sA[stage]);
-            k.copy(B.tile(64, 64, t, 0), sB[stage]);
+            k.copy(A.tile({0, t}, {64, 64}), sA[stage]);
+            k.copy(B.tile({t, 0}, {64, 64}), sB[stage]);
           },
           [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
       k.store(C, sum);

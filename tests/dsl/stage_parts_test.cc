@@ -34,16 +34,16 @@ Kernel paged(Tile tile, int producers, int rows, int b_parts, bool whole) {
     k.roles([&] {
       auto sum = mma.accumulator();
       k.pipeline(
-          2, depth / tile.k,
+          {.stages = 2}, depth / tile.k,
           [&](Scalar t, Scalar stage) {
             for (int i = 0; i < m / rows; ++i) {
               auto page = k.convert(k.read(table, 0, i), u32);
-              k.copy(A.window(page * rows, 0, rows, depth).tile(rows, tile.k, 0, t),
-                     sA[stage].tile(rows, tile.k, i, 0));
+              k.copy(A.window({page * rows, 0}, {rows, depth}).tile({0, t}, {rows, tile.k}),
+                     sA[stage].tile({i, 0}, {rows, tile.k}));
             }
             for (int i = 0; i < b_parts; ++i)
-              k.copy(B.tile(tile.k / b_parts, n, t * b_parts + i, 0),
-                     sB[stage].tile(tile.k / b_parts, n, i, 0));
+              k.copy(B.tile({t * b_parts + i, 0}, {tile.k / b_parts, n}),
+                     sB[stage].tile({i, 0}, {tile.k / b_parts, n}));
           },
           [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
       k.store(C, sum);

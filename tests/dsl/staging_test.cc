@@ -33,14 +33,16 @@ Kernel product(const Body& body) {
       Parts parts{k, flags,
                   [&] {
                     k.pipeline(
-                        stages, steps,
+                        {.stages = stages}, steps,
                         [&](Scalar t, Scalar stage) {
-                          k.copy(a.tile(size, step, 0, t), sa[stage]);
-                          k.copy(b.tile(step, size, t, 0), sb[stage]);
+                          k.copy(a.tile({0, t}, {size, step}), sa[stage]);
+                          k.copy(b.tile({t, 0}, {step, size}), sb[stage]);
                         },
                         [&](Scalar, Scalar stage) { sum = mma(sum, sa[stage], sb[stage]); });
                   },
-                  [&](int matrix) { k.store(c.tile(size, size, matrix, 0), convert(sum, f16)); },
+                  [&](int matrix) {
+                    k.store(c.tile({matrix, 0}, {size, size}), convert(sum, f16));
+                  },
                   [&] {
                     k.when(k.thread() == 0, [&] {
                       k.write(c, 2 * size - 1, size - 1, k.read(sa[(steps - 1) % stages], 0, 0));

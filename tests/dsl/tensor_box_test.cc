@@ -45,14 +45,16 @@ Kernel boxes(const Case& with, Type type, int producers) {
     auto s = k.shared("s", type, RingLayout{layout, 2});
     k.roles([&] {
       k.pipeline(
-          2, count,
+          {.stages = 2}, count,
           [&](Scalar t, Scalar stage) {
             std::vector<Scalar> origin;
             for (int d = 0; d < rank; ++d) origin.push_back(k.read(places, t, d));
             if (with.aligned) origin.back() = multiple_of(origin.back(), 128 / bits(type));
-            k.copy_box(x, origin, with.size, s[stage]);
+            k.copy_box(x, s[stage], origin, with.size);
           },
-          [&](Scalar t, Scalar stage) { k.copy(s[stage], out.tile(rows, cols, t, 0)); });
+          [&](Scalar t, Scalar stage) {
+            k.copy(s[stage], out.tile({t, 0}, {rows, cols}));
+          });
     });
   });
 }
@@ -146,11 +148,11 @@ TEST(TensorBox, MisuseIsExplained) {
               auto x = k.tensor("X", f16, {n, 4, 16});
               auto wide = k.tensor("W", f32, {n, 4, 16});
               k.tensor("V", f32, {n});
-              k.copy_box(x, {0, 0}, {2, 4, 16}, s);
-              k.copy_box(x, {0, 0, 0}, {2, 3, 16}, s);
-              k.copy_box(x, {0, 0, 0}, {0, 4, 16}, s);
-              k.copy_box(wide, {0, 0, 0}, {2, 4, 16}, s);
-              k.copy_box(x, {0, k.constant(f32, 1), 0}, {2, 4, 16}, s);
+              k.copy_box(x, s, {0, 0}, {2, 4, 16});
+              k.copy_box(x, s, {0, 0, 0}, {2, 3, 16});
+              k.copy_box(x, s, {0, 0, 0}, {0, 4, 16});
+              k.copy_box(wide, s, {0, 0, 0}, {2, 4, 16});
+              k.copy_box(x, s, {0, k.constant(f32, 1), 0}, {2, 4, 16});
             }),
             "V: dimensions of a tensor: expected 2 to 5, found 1 [layout-mismatch]\n"
             "copy_box: X has 3 dimensions, found an origin of 2 and a size of 3 [operand-count]\n"

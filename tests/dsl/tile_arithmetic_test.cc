@@ -62,7 +62,7 @@ Kernel described(const Shape& shape, const Case& test) {
     k.roles([&] {
       auto sum = mma.accumulator();
       k.pipeline(
-          1, 1, [&](Scalar, Scalar s) { k.copy(A, sA[s]), k.copy(B, sB[s]); },
+          {.stages = 1}, 1, [&](Scalar, Scalar s) { k.copy(A, sA[s]), k.copy(B, sB[s]); },
           [&](Scalar, Scalar s) { sum = mma(sum, sA[s], sB[s]); });
       k.store(C, test.tile(k, mma, sum));
     });

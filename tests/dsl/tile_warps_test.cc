@@ -71,10 +71,10 @@ Kernel gemm_with(const Case& with) {
         k.roles([&, row = row, col = col] {
           auto sum = mma.accumulator();
           k.pipeline(
-              2, ceil_div(depth, tile.k),
+              {.stages = 2}, ceil_div(depth, tile.k),
               [&](Scalar t, Scalar stage) {
-                k.copy(A.tile(tile.m, tile.k, row, t), sA[stage]);
-                k.copy(B.tile(tile.k, tile.n, t, col), sB[stage]);
+                k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+                k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
               },
               [&](Scalar, Scalar stage) {
                 if (with.a_in_registers) sum = mma(sum, mma.load_a(sA[stage]), sB[stage]);
@@ -93,7 +93,7 @@ Kernel gemm_with(const Case& with) {
             k.when((col * tile.n + col_at[i] < k.convert(n, u32)) & (k.lane() < 4) &
                        (whole.row(0) == 0),
                    [&] { k.write(cols, row, col * tile.n + col_at[i], of_cols[i]); });
-          k.store(C.tile(tile.m, tile.n, row, col), whole);
+          k.store(C.tile({row, col}, {tile.m, tile.n}), whole);
         });
       });
 }
@@ -193,12 +193,14 @@ TEST(TileWarps, ComputeProductsSideBySide) {
         auto first = k.block_x() * tile.products;
         auto sum = mma.accumulator();
         k.pipeline(
-            2, 2,
+            {.stages = 2}, 2,
             [&](Scalar t, Scalar stage) {
               for (int i = 0; i < tile.products; ++i) {
                 auto number = minimum(first + i, k.convert(count, u32) - 1);
-                k.copy(A.matrix(number).tile(tile.m, tile.k, 0, t), sA[stage * tile.products + i]);
-                k.copy(B.matrix(number).tile(tile.k, tile.n, t, 0), sB[stage * tile.products + i]);
+                k.copy(A.matrix(number).tile({0, t}, {tile.m, tile.k}),
+                       sA[stage * tile.products + i]);
+                k.copy(B.matrix(number).tile({t, 0}, {tile.k, tile.n}),
+                       sB[stage * tile.products + i]);
               }
             },
             [&](Scalar, Scalar stage) {
@@ -258,15 +260,15 @@ TEST(TileWarps, StoreRowsByIndex) {
               k.roles([&] {
                 auto sum = mma.accumulator();
                 k.pipeline(
-                    1, 1,
+                    {.stages = 1}, 1,
                     [&](Scalar, Scalar stage) {
-                      k.copy(A.tile(64, 32, 0, 0), sA[stage]);
-                      k.copy(B.tile(32, 32, 0, col), sB[stage]);
+                      k.copy(A.tile({0, 0}, {64, 32}), sA[stage]);
+                      k.copy(B.tile({0, col}, {32, 32}), sB[stage]);
                     },
                     [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
                 const auto row_of = [&](const Scalar& i) { return k.read(index, 0, i); };
-                k.store_rows(C.window(0, col * 32, 80, 32), sum, row_of);
-                k.store_rows(H.window(0, col * 32, 80, 32), convert(sum, f16), row_of);
+                k.store_rows(C.window({0, col * 32}, {80, 32}), sum, row_of);
+                k.store_rows(H.window({0, col * 32}, {80, 32}), convert(sum, f16), row_of);
               });
             });
         const auto a = numbers<host::f16>(64 * 32, 5), b = numbers<host::f16>(64 * 32, 6);
@@ -302,15 +304,15 @@ TEST(TileWarps, StoreToRowsAndToColumns) {
           k.roles([&] {
             auto sum = mma.accumulator();
             k.pipeline(
-                1, 1,
+                {.stages = 1}, 1,
                 [&](Scalar, Scalar stage) {
-                  k.copy(A.tile(m, depth, 0, 0), sA[stage]);
-                  k.copy(B.tile(depth, n, 0, 0), sB[stage]);
+                  k.copy(A.tile({0, 0}, {m, depth}), sA[stage]);
+                  k.copy(B.tile({0, 0}, {depth, n}), sB[stage]);
                 },
                 [&](Scalar, Scalar stage) { sum = mma(sum, sA[stage], sB[stage]); });
             const WarpTile stored = convert(sum, f16);
             for (const Global& to : rows_first ? std::vector{C, D} : std::vector{D, C})
-              k.store(to.tile(m, n, 0, 0), stored);
+              k.store(to.tile({0, 0}, {m, n}), stored);
           });
         });
     const auto a = numbers<host::f16>(m * depth, 7), b = numbers<host::f16>(depth * n, 8);

@@ -91,10 +91,10 @@ TEST(ValueScope, SumsOfWarpgroups) {
         auto none = mma.accumulator(), total = mma.accumulator();
         WarpTile sum = none;
         const auto fill = [&](Scalar t, Scalar s) {
-          k.copy(A.tile(64, 64, 0, t), sA[s]);
-          k.copy(B.tile(64, 64, t, 0), sB[s]);
+          k.copy(A.tile({0, t}, {64, 64}), sA[s]);
+          k.copy(B.tile({t, 0}, {64, 64}), sB[s]);
         };
-        k.pipeline(2, 4, fill, [&](Scalar t, Scalar s) {
+        k.pipeline({.stages = 2}, 4, fill, [&](Scalar t, Scalar s) {
           if (way == of_tile) sum = mma(sum, sA[s], sB[s]), made = __LINE__;
           if (way == anew) sum = mma(none, sA[s], sB[s]), made = __LINE__;
           if (way == read) total = mma(total, sA[s], sB[s]), sum = total, made = __LINE__;
@@ -102,7 +102,7 @@ TEST(ValueScope, SumsOfWarpgroups) {
             k.when(t == 0, [&] { sum = mma(none, sA[s], sB[s]), made = __LINE__; });
         });
         used = __LINE__ + 1;
-        k.store(C.tile(64, 64, 0, 0), sum);
+        k.store(C.tile({0, 0}, {64, 64}), sum);
       });
     };
     const auto compiled =
@@ -206,7 +206,7 @@ TEST(CompileWarnings, NameTheLine) {
                        auto d = k.variable(operand_c(m16n8k16, f32));
                        k.when(k.convert(k.lane(), s32) < 16, [&] {
                          d = k.mma(k.load(operand_a(m16n8k16, f16), s),
-                                   k.load(operand_b(m16n8k16, f16), s.tile(16, 8, 0, 0)), d);
+                                   k.load(operand_b(m16n8k16, f16), s.tile({0, 0}, {16, 8})), d);
                        });
                        k.store(k.global("D", f32, row_major(16, 8)), d);
                      }),

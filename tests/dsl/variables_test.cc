@@ -63,7 +63,7 @@ TEST(Variables, GiveTheirValueOfThatMoment) {
                                        RowValues(rows)[0],
                                        old_cols[0],
                                        ColumnValues(cols)[0]};
-    for (std::size_t i = 0; i < found.size(); ++i) k.write_if(k.lane() == 0, to, 0, i, found[i]);
+    for (std::size_t i = 0; i < found.size(); ++i) k.write_if(to, 0, i, found[i], k.lane() == 0);
   });
   Device device = test::open_engine({.checks = Checks::all});
   std::vector<float> got(10);

@@ -31,7 +31,7 @@ Compiling compiling(const char* arch, const std::function<void(Builder&)>& body)
 
 TEST(CompileVersion, InvalidKernelIsDescribedOnce) {
   const Compiling found = compiling("sm_80", [](Builder& k) {
-    k.global("A", f16, row_major(16, 16)).tile(5, 5, 9, 9);
+    k.global("A", f16, row_major(16, 16)).tile({9, 9}, {5, 5});
     k.best_mma(Type::e4m3, Type::e4m3, f32);  // which no PTX version gives to sm_80
   });
   EXPECT_EQ(found.descriptions, 1);

@@ -156,13 +156,13 @@ Kernel product(const std::function<void(Builder&, const Global&, const WarpTile&
     k.roles([&] {
       auto sum = mma.accumulator();
       k.pipeline(
-          1, 1,
+          {.stages = 1}, 1,
           [&](Scalar, Scalar stage) {
-            k.copy(a.tile(tile.m, tile.k, 0, 0), sa[stage]);
-            k.copy(b.tile(tile.k, tile.n, 0, 0), sb[stage]);
+            k.copy(a.tile({0, 0}, {tile.m, tile.k}), sa[stage]);
+            k.copy(b.tile({0, 0}, {tile.k, tile.n}), sb[stage]);
           },
           [&](Scalar, Scalar stage) { sum = mma(sum, sa[stage], sb[stage]); });
-      store(k, c.tile(tile.m, tile.n, 0, 0), convert(sum, f16));
+      store(k, c.tile({0, 0}, {tile.m, tile.n}), convert(sum, f16));
     });
   });
 }

@@ -47,14 +47,14 @@ Kernel ping_pong(const PingPong& with) {
           const Scalar row = number / across * with.groups + w, col = number % across;
           auto sum = mma.accumulator();
           const auto fill = [&](Scalar t, Scalar stage) {
-            k.copy(A.tile(tile.m, tile.k, row, t), sA[i][stage]);
-            k.copy(B.tile(tile.k, tile.n, t, col), sB[i][stage]);
+            k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[i][stage]);
+            k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[i][stage]);
           };
           k.in_turn([&] {
-            k.pipeline(stages, ceil_div(depth, tile.k), fill,
+            k.pipeline({.stages = stages}, ceil_div(depth, tile.k), fill,
                        [&](Scalar, Scalar stage) { sum = mma(sum, sA[i][stage], sB[i][stage]); });
           });
-          k.store(C.tile(tile.m, tile.n, row, col), sum);
+          k.store(C.tile({row, col}, {tile.m, tile.n}), sum);
           const RowValues sums = row_sum(sum);
           const RowValues places = row_places(sum);
           for (std::size_t each = 0; each < sums.size(); ++each)

@@ -68,7 +68,7 @@ Kernel filled(const Route& route, Type type,
         return;
       }
       k.pipeline(
-          1, 1, [&](Scalar, Scalar s) { fill(k, in, ring[s]); },
+          {.stages = 1}, 1, [&](Scalar, Scalar s) { fill(k, in, ring[s]); },
           [&](Scalar, Scalar s) { k.copy(ring[s], out); });
     });
   });
@@ -104,7 +104,7 @@ TEST(Window, BeginsAndEndsAnywhere) {
             run(filled(
                     route, type,
                     [&](Builder& k, const Global& in, const Shared& s) {
-                      k.copy(in.window(r, c, rows, cols), s);
+                      k.copy(in.window({r, c}, {rows, cols}), s);
                     },
                     [&, by = by](Builder& k) {
                       r = k.param("r", s32), c = k.param("c", s32, by);
@@ -132,7 +132,7 @@ TEST(Window, HasItsOwnLimits) {
           run(filled(
                   route, f16,
                   [&](Builder& k, const Global& in, const Shared& s) {
-                    k.copy(in.window(r, c, rs, cs).tile(rows, cols, 0, 1), s);
+                    k.copy(in.window({r, c}, {rs, cs}).tile({0, 1}, {rows, cols}), s);
                   },
                   [&](Builder& k) {
                     r = k.param("r", s32), c = k.param("c", s32, 8);
@@ -153,7 +153,7 @@ TEST(Window, ConstantOrigins) {
       expect_tile(
           run(filled(route, f32,
                      [=, row = row, col = col](Builder& k, const Global& in, const Shared& s) {
-                       k.copy(in.window(row, col, rows, cols), s);
+                       k.copy(in.window({row, col}, {rows, cols}), s);
                      }),
               route.target, f32, rows * cols, {testing_numbers::encode(f32, m)}, {}),
           [&, row = row, col = col](int i, int j) { return at(m, row + i, col + j); });
@@ -164,7 +164,7 @@ TEST(Window, OfAWindow) {
   for (const Route& route : routes)
     expect_tile(run(filled(route, f32,
                            [](Builder& k, const Global& in, const Shared& s) {
-                             k.copy(in.window(-2, 4, 12, 40).window(1, 8, rows, cols), s);
+                             k.copy(in.window({-2, 4}, {12, 40}).window({1, 8}, {rows, cols}), s);
                            }),
                     route.target, f32, rows * cols, {testing_numbers::encode(f32, m)}, {}),
                 [&](int i, int j) { return i + 1 < 12 ? at(m, i - 1, j + 12) : 0; });
@@ -176,9 +176,11 @@ TEST(Window, TakesTmaOfConstantSize) {
         filled({"sm_90a", 4, true}, f16,
                [=](Builder& k, const Global& in, const Shared& s) {
                  const Scalar n = k.convert(k.block_x(), s32);
-                 k.copy(constant ? in.window(n - 1, n * 8, rows, cols)
-                                 : in.window(n - 1, n * 8, n + rows, cols).tile(rows, cols, 0, 0),
-                        s);
+                 k.copy(
+                     constant
+                         ? in.window({n - 1, n * 8}, {rows, cols})
+                         : in.window({n - 1, n * 8}, {n + rows, cols}).tile({0, 0}, {rows, cols}),
+                     s);
                }),
         *Target::parse("sm_90a"));
     EXPECT_TRUE(compiled) << compiled.diags().text();
@@ -194,21 +196,21 @@ TEST(Window, Stores) {
     for (const Type type : {f16, f32})
       for (const auto& [row, col, h, w] :
            {std::tuple{3, 8, 10, 20}, {-5, -8, 40, 64}, {30, 24, 40, 40}, {-3, 5, 16, 17}}) {
-        const auto kernel_of =
-            kernel("stores", {.block = 64, .producers = route.producers},
-                   [=, row = row, col = col](Builder& k) {
-                     auto in = k.global("in", type, row_major(rows, cols));
-                     auto out = k.global("out", type, row_major(height, width));
-                     const Scalar hs = k.param("h", s32), ws = k.param("w", s32);
-                     auto ring = k.shared("s", type, RingLayout{row_major(rows, cols), 1});
-                     k.roles([&] {
-                       k.pipeline(
-                           1, 1, [&](Scalar, Scalar s) { k.copy(in, ring[s]); },
-                           [&](Scalar, Scalar s) {
-                             k.copy(ring[s], out.window(row, col, hs, ws).tile(rows, cols, 0, 0));
-                           });
-                     });
-                   });
+        const auto kernel_of = kernel(
+            "stores", {.block = 64, .producers = route.producers},
+            [=, row = row, col = col](Builder& k) {
+              auto in = k.global("in", type, row_major(rows, cols));
+              auto out = k.global("out", type, row_major(height, width));
+              const Scalar hs = k.param("h", s32), ws = k.param("w", s32);
+              auto ring = k.shared("s", type, RingLayout{row_major(rows, cols), 1});
+              k.roles([&] {
+                k.pipeline(
+                    {.stages = 1}, 1, [&](Scalar, Scalar s) { k.copy(in, ring[s]); },
+                    [&](Scalar, Scalar s) {
+                      k.copy(ring[s], out.window({row, col}, {hs, ws}).tile({0, 0}, {rows, cols}));
+                    });
+              });
+            });
         SCOPED_TRACE(fmt::format("{} {}: {} {} {} {}", route.target, name(type), row, col, h, w));
         Matrix m(std::size_t{rows} * cols);
         for (std::size_t i = 0; i < m.size(); ++i) m[i] = static_cast<int>(i % 61) + 1;
@@ -253,11 +255,10 @@ TEST(CopyRows, Gathers) {
               auto ring = k.shared("s", type, RingLayout{row_major(rows, cols), 1});
               k.roles([&] {
                 k.pipeline(
-                    1, 1,
+                    {.stages = 1}, 1,
                     [&](Scalar, Scalar s) {
-                      k.copy_rows(
-                          in.window(0, col, height, cols),
-                          [&](Scalar i) { return k.read(list, 0, i); }, ring[s]);
+                      k.copy_rows(in.window({0, col}, {height, cols}), ring[s],
+                                  [&](Scalar i) { return k.read(list, 0, i); });
                     },
                     [&](Scalar, Scalar s) { k.copy(ring[s], out); });
               });
@@ -308,7 +309,7 @@ TEST(CopyIf, TakesWhereTheConditionHolds) {
         expect_tile(run(filled(route, type,
                                [=](Builder& k, const Global& in, const Shared& s) {
                                  k.copy_if(
-                                     in.tile(rows, cols, 1, 1), s,
+                                     in.tile({1, 1}, {rows, cols}), s,
                                      [&](Scalar i, Scalar j) { return i >= j; }, together);
                                }),
                         route.target, type, rows * cols, {testing_numbers::encode(type, m)}, {}),
@@ -373,19 +374,17 @@ TEST(Window, MistakesNameTheLine) {
         auto g = k.global("g", f16, row_major(64, 64));
         auto nested_g = k.global("h", f16, blocked(row_major(8, 8), row_major(8, 8)));
         auto s = k.shared("s", f16, row_major(16, 32));
-        g.window(0, 0, 0, 8);
-        g.window(k.read(g, 0, 0), 0, 8, 8);
-        nested_g.window(0, 0, 8, 8);
-        k.copy(g.window(0, 0, k.lane(), 32), s);
-        k.copy(g.window(-1, 0, 24, 32).tile(16, 32, 0, 0), s);
-        k.copy_rows(
-            g, [](Scalar i) { return i; }, s);
-        k.copy_rows(g.window(0, 0, 64, 32), nullptr, s);
-        k.copy_rows(
-            g.window(0, 0, 64, 32), [](Scalar i) { return i < 3; }, s);
-        k.copy_if(g.tile(16, 32, 0, 0), s, [](Scalar i, Scalar) { return i; });
+        g.window({0, 0}, {0, 8});
+        g.window({k.read(g, 0, 0), 0}, {8, 8});
+        nested_g.window({0, 0}, {8, 8});
+        k.copy(g.window({0, 0}, {k.lane(), 32}), s);
+        k.copy(g.window({-1, 0}, {24, 32}).tile({0, 0}, {16, 32}), s);
+        k.copy_rows(g, s, [](Scalar i) { return i; });
+        k.copy_rows(g.window({0, 0}, {64, 32}), s, nullptr);
+        k.copy_rows(g.window({0, 0}, {64, 32}), s, [](Scalar i) { return i < 3; });
+        k.copy_if(g.tile({0, 0}, {16, 32}), s, [](Scalar i, Scalar) { return i; });
         k.copy_if(
-            g.tile(16, 32, 0, 0), s, [](Scalar, Scalar) { return 1; }, 0);
+            g.tile({0, 0}, {16, 32}), s, [](Scalar, Scalar) { return 1; }, 0);
         multiple_of(Scalar(12), 8);
         k.read_vector(g, 0, 60, 8);
         k.read_vector(g, 0, 0, 0);

@@ -344,7 +344,7 @@ TEST(Words, BarriersByNumbersOfTheGpu) {
               [&] { k.barrier(number(k.warp()), 64); });
           const Scalar next = k.read(s, 0, 0) * 10 + k.warp();
           k.warp_sync();
-          k.write_if(k.lane() == 0, s, 0, 0, next);
+          k.write_if(s, 0, 0, next, k.lane() == 0);
           k.when(
               k.warp() < 3, [&] { k.arrive(number(k.warp() + 1), 64); },
               [&] { k.write(out, 0, 0, next); });

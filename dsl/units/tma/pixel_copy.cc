@@ -62,8 +62,8 @@ class PixelCopy {
     state_.log.choose(fmt::format("pixels of {}", tensor_of(rows).name), "row by row",
                       "the channels of a pixel are contiguous",
                       {"cp.async.bulk.tensor: " + problem});
-    copy_tile(state_, tensor_of(rows.window(0, channel_, rows.layout().rows, columns(), at_)), to_,
-              {.row_of = row_of});
+    copy_tile(state_, tensor_of(rows.window({0, channel_}, {rows.layout().rows, columns()}, at_)),
+              to_, {.row_of = row_of});
   }
 
   /// Why TMA cannot load them; empty if it can.

@@ -70,7 +70,7 @@ class TensorBox {
       return select(*inside, number, -1);
     };
     const Global rows =
-        from_.rows().window(0, origin_.back(), from_.rows().layout().rows, size_.back(), at_);
+        from_.rows().window({0, origin_.back()}, {from_.rows().layout().rows, size_.back()}, at_);
     if (!refused.empty())
       state_.log.choose(fmt::format("box of {}", tensor_of(rows).name), "row by row",
                         "each row of the tile is contiguous in the tensor",

@@ -30,9 +30,8 @@ namespace tartan::TARTAN_ABI {
 class Builder : public detail::OldForms<Builder> {
  public:
   using Here = std::source_location;
-  // Old forms of these, until the next version: see tartan/dsl/old_forms.h.
   using OldForms::copy_box, OldForms::copy_pixels, OldForms::copy_rows, OldForms::pipeline,
-      OldForms::read_if, OldForms::write_if;
+      OldForms::read_if, OldForms::write_if;  // until 0.3
 
   explicit Builder(std::shared_ptr<detail::KernelState> state) : state_(std::move(state)) {}
 
@@ -454,7 +453,7 @@ class Builder : public detail::OldForms<Builder> {
 
   // ---- Instructions by name.
 
-  /// The shared-memory address of an element, as ldmatrix and stmatrix take it.
+  /// The shared-memory address of an element, u32, as ldmatrix and stmatrix take it.
   Scalar address(const Shared& tile, const Scalar& row, const Scalar& col,
                  Here at = Here::current());
   /// The generic address of an element in global memory, u64.
@@ -472,6 +471,15 @@ class Builder : public detail::OldForms<Builder> {
                                   Here at = Here::current()) {
     return instruction(spelling, std::span(operands.begin(), operands.size()), at);
   }
+  /// A matrix instruction that accesses memory, at element (row, col) of `memory`. `operands` leave
+  /// the address out. Other instructions take address() as a number, above.
+  ///   k.instruction("wmma.load.c.sync.aligned.row.m16n16k16.global.f32", tile, 0, 0, {64});
+  std::vector<Scalar> instruction(std::string_view spelling, const Global& memory,
+                                  const Scalar& row, const Scalar& col,
+                                  const std::vector<Scalar>& operands, Here at = Here::current());
+  std::vector<Scalar> instruction(std::string_view spelling, const Shared& memory,
+                                  const Scalar& row, const Scalar& col,
+                                  const std::vector<Scalar>& operands, Here at = Here::current());
   /// Statements of PTX for what no word covers. %0, %1, ... are the results, of the given types,
   /// and then the operands, as in CUDA's asm(). The text is parsed and verified for the target on
   /// this line; all lanes that reach it run it, and nothing moves across it.
@@ -483,14 +491,6 @@ class Builder : public detail::OldForms<Builder> {
     return ptx(text, std::span(results.begin(), results.size()),
                std::span(operands.begin(), operands.size()), at);
   }
-  /// Same with an address: of an element in any state space; `operands` are the others.
-  ///   k.instruction("wmma.load.c.sync.aligned.row.m16n16k16.global.f32", tile, 0, 0, {64});
-  std::vector<Scalar> instruction(std::string_view spelling, const Global& memory,
-                                  const Scalar& row, const Scalar& col,
-                                  const std::vector<Scalar>& operands, Here at = Here::current());
-  std::vector<Scalar> instruction(std::string_view spelling, const Shared& memory,
-                                  const Scalar& row, const Scalar& col,
-                                  const std::vector<Scalar>& operands, Here at = Here::current());
 
  private:
   friend struct detail::HandleParts;

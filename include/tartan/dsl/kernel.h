@@ -35,7 +35,8 @@ struct Role {
   int warps = 0;
 };
 
-/// The shape of a kernel's blocks, and limits that its code is generated for.
+/// The shape of a kernel's blocks, and limits that its code is generated for. It is no literal
+/// type, since a list of roles is none before GCC 12: write `const KernelOptions`, not `constexpr`.
 struct KernelOptions {
   int block = 32;         // threads of a block: a whole number of warps, at most 1024
   int producers = 0;      // producer warps, which fill pipelines in Builder::roles()

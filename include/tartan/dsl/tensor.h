@@ -94,9 +94,9 @@ class View {
             const std::source_location& at = std::source_location::current()) const {
     return View(tensor_.tile(size.rows, size.cols, index.row, index.col, at));
   }
-  /// Old form, until the next version: write tile({row, col}, {rows, cols}).
-  View tile(const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
-            const std::source_location& at = std::source_location::current()) const {
+  [[deprecated("write tile({row, col}, {rows, cols}): 0.3 has this form no more")]] View tile(
+      const Scalar& rows, const Scalar& cols, const Scalar& row, const Scalar& col,
+      const std::source_location& at = std::source_location::current()) const {
     return View(tensor_.tile(rows, cols, row, col, at));
   }
   /// The `size` elements from element `origin` on, all of which may be values of the kernel; the
@@ -112,9 +112,9 @@ class View {
       requires(!in_shared_memory) {
     return View(tensor_.window(origin.row, origin.col, size.rows, size.cols, at));
   }
-  /// Old form, until the next version: write window({row, col}, {rows, cols}).
-  View window(const Scalar& row, const Scalar& col, const Scalar& rows, const Scalar& cols,
-              const std::source_location& at = std::source_location::current()) const
+  [[deprecated("write window({row, col}, {rows, cols}): 0.3 has this form no more")]] View window(
+      const Scalar& row, const Scalar& col, const Scalar& rows, const Scalar& cols,
+      const std::source_location& at = std::source_location::current()) const
       requires(!in_shared_memory) {
     return View(tensor_.window(row, col, rows, cols, at));
   }

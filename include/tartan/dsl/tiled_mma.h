@@ -198,17 +198,21 @@ class TiledMma {
                       Here at = Here::current()) const;
   WarpTile fresh(const WarpTile& used, const MmaOperand& a, const MmaOperand& b,
                  Here at = Here::current()) const;
-  /// Old forms, until the next version. Write add(sum, a, b, first, next),
-  /// {a, {.metadata = metadata}} and {a, {.scales = a_scales}} instead: the compiler does not tell
-  /// five matrices in another order.
-  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
-                      const std::function<void()>& next, Here at = Here::current()) const;
-  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
-                      Here at = Here::current()) const {
+  // Old forms: the compiler does not tell five matrices in another order.
+  [[deprecated("write add(sum, a, b, first, next): 0.3 has this form no more")]] WarpTile
+  operator()(const WarpTile& c, const Shared& a, const Shared& b, const FirstStep& first,
+             const std::function<void()>& next, Here at = Here::current()) const;
+  [[deprecated(
+      "write add(sum, {a, {.metadata = metadata}}, b): 0.3 has this form no more")]] WarpTile
+  operator()(const WarpTile& c, const Shared& a, const Shared& metadata, const Shared& b,
+             Here at = Here::current()) const {
     return (*this)(c, MmaOperand{a, {.metadata = metadata}}, b, at);
   }
-  WarpTile operator()(const WarpTile& c, const Shared& a, const Shared& a_scales, const Shared& b,
-                      const Shared& b_scales, Here at = Here::current()) const {
+  [[deprecated(
+      "write add(sum, {a, {.scales = a_scales}}, {b, {.scales = b_scales}}): "
+      "0.3 has this form no more")]] WarpTile
+  operator()(const WarpTile& c, const Shared& a, const Shared& a_scales, const Shared& b,
+             const Shared& b_scales, Here at = Here::current()) const {
     return (*this)(c, MmaOperand{a, {.scales = a_scales}}, MmaOperand{b, {.scales = b_scales}}, at);
   }
   /// Metadata words (u32) for a stage of A: one row for each 16 rows of A.
