@@ -125,8 +125,9 @@ class Session {
   int results_ = 0, wrong_ = 0, warnings_ = 0, texts_ = 0;
 };
 
-/// main() of a piece.
-inline int main(int argc, char** argv, const std::function<void(Session&)>& piece) {
+/// main() of a piece, on the emulator as each of the targets.
+inline int main(int argc, char** argv, const std::function<void(Session&)>& piece,
+                const std::vector<const char*>& targets = {"sm_80", "sm_90a"}) {
   const std::string where = argc > 1 ? argv[1] : "emulator";
   const auto on = [&](Device* device, const Arch& arch) {
     Session session(device, arch, where == "ptx" ? argc > 2 ? argv[2] : "." : "");
@@ -137,12 +138,12 @@ inline int main(int argc, char** argv, const std::function<void(Session&)>& piec
   if (where == "cuda") {
     Device device = must(Device::open("cuda"));
     std::cerr << "on " << device.name() << '\n';
-    const Arch ampere = *Arch::parse("sm_80"), own = device.arch();
-    right &= on(&device, ampere);
-    if (own.text() != ampere.text()) right &= on(&device, own);
+    const Arch oldest = *Arch::parse(targets.front()), own = device.arch();
+    right &= on(&device, oldest);
+    if (own.text() != oldest.text()) right &= on(&device, own);
     return !right;
   }
-  for (const char* name : {"sm_80", "sm_90a"}) {
+  for (const char* name : targets) {
     Device device = must(Device::open("emulator", {.hardware = name, .checks = Checks::all}));
     right &= on(where == "ptx" ? nullptr : &device, *Arch::parse(name));
   }
