@@ -364,7 +364,7 @@ TEST(DocsPages, MessagesAreRecorded) {
 // No block is skipped because its ``` has no language.
 TEST(DocsPages, BlocksNameTheirLanguage) {
   const std::set<std::string> known = {"sh",   "console", "cpp", "cmake",  "text", "ptx",
-                                       "json", "diff",    "c",   "python", "rust"};
+                                       "json", "diff",    "c",   "python", "rust", "mermaid"};
   for (const Page& page : pages())
     for (const Block& block : page.blocks)
       EXPECT_TRUE(known.contains(block.language))
