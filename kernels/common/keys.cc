@@ -30,6 +30,8 @@ template std::string key_of(const Attention&);
 template std::string key_of(const AttentionBackward&);
 template std::string key_of(const Decode&);
 template std::string key_of(const MlaDecode&);
+template std::string key_of(const DeltaRule&);
+template std::string key_of(const DeltaRuleDecode&);
 template std::string key_of(const SmallProducts&);
 template std::string key_of(const Gate&);
 

@@ -280,6 +280,30 @@ constexpr auto rows<MlaDecode> = std::to_array<OptionRow<MlaDecode>>({
 });
 
 template <>
+constexpr auto rows<DeltaRule> = std::to_array<OptionRow<DeltaRule>>({
+    {"key-dim", &DeltaRule::key_dim, {}, {}, "Elements of a head's keys and queries"},
+    {"value-dim", &DeltaRule::value_dim, {}, {}, "Elements of a head's values"},
+    {"type", &DeltaRule::type},
+    {"channel-gates", &DeltaRule::channel_gates, {}, {},
+     "Kimi Delta Attention: a gate for each element of a key"},
+    {"initial-state", &DeltaRule::initial_state, {}, {},
+     "S0 is the state before the first token; else it is zero"},
+    {"final-state", &DeltaRule::final_state, {}, {}, "S1 gets the state after the last token"},
+    {"", &DeltaRule::values_per_block, {}, shape},
+    {"", &DeltaRule::stages, {}, put},
+    {"", &DeltaRule::producers, {}, shape},
+});
+
+template <>
+constexpr auto rows<DeltaRuleDecode> = std::to_array<OptionRow<DeltaRuleDecode>>({
+    {"key-dim", &DeltaRuleDecode::key_dim},
+    {"value-dim", &DeltaRuleDecode::value_dim},
+    {"type", &DeltaRuleDecode::type},
+    {"channel-gates", &DeltaRuleDecode::channel_gates},
+    {"", &DeltaRuleDecode::values_per_block, {}, shape},
+});
+
+template <>
 constexpr auto rows<Gate> = std::to_array<OptionRow<Gate>>({
     {"activation", &Gate::activation, {}, {}, "Of the gate: relu, gelu, silu or sigmoid"},
     {"type", &Gate::type},
@@ -322,6 +346,8 @@ template std::span<const OptionRow<Attention>> options_of();
 template std::span<const OptionRow<AttentionBackward>> options_of();
 template std::span<const OptionRow<Decode>> options_of();
 template std::span<const OptionRow<MlaDecode>> options_of();
+template std::span<const OptionRow<DeltaRule>> options_of();
+template std::span<const OptionRow<DeltaRuleDecode>> options_of();
 template std::span<const OptionRow<Gate>> options_of();
 template std::span<const OptionRow<SmallProducts>> options_of();
 

@@ -7,6 +7,7 @@
 #include "tartan/kernels/attention_backward.h"
 #include "tartan/kernels/block_scaled.h"
 #include "tartan/kernels/decode.h"
+#include "tartan/kernels/delta_rule.h"
 #include "tartan/kernels/gate.h"
 #include "tartan/kernels/gemm.h"
 #include "tartan/kernels/gemm_schedule.h"
