@@ -16,7 +16,11 @@ DeltaInverse::DeltaInverse(Builder& k)
     : k_(k), s_(k.shared("sInverse", f32, row_major(size, size, lead))) {}
 
 void DeltaInverse::write(const WarpTile& negative) const {
-  for_each(negative, [&](Scalar x, ElementPlace at) { k_.write(s_, at.col, at.row, x); });
+  for_each(negative, [&](Scalar x, ElementPlace at) { write(at.row, at.col, x); });
+}
+
+void DeltaInverse::write(const Scalar& row, const Scalar& col, const Scalar& negative) const {
+  k_.write(s_, col, row, negative);
 }
 
 void DeltaInverse::invert() const {

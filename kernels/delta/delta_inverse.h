@@ -23,6 +23,7 @@ class DeltaInverse {
   explicit DeltaInverse(Builder& k);
 
   void write(const WarpTile& negative) const;
+  void write(const Scalar& row, const Scalar& col, const Scalar& negative) const;
   void invert() const;
   std::vector<Scalar> read(const Scalar& row, const Scalar& col, int count) const;
 

@@ -17,6 +17,8 @@ void add_k_grouped_gemm(KernelRegistry& registry);
 void add_mixed_gemm(KernelRegistry& registry);
 /// Its gradients, decode and mla_decode.
 void add_attention(KernelRegistry& registry);
+/// Its two kernels, and delta_rule_decode.
+void add_delta_rule(KernelRegistry& registry);
 void add_wmma_gemm(KernelRegistry& registry);
 void add_transpose(KernelRegistry& registry);
 void add_gate(KernelRegistry& registry);

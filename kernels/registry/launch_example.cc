@@ -37,6 +37,8 @@ constexpr Size sizes[] = {
     {"most_pages", 2},
     {"window", 64},
     {"sequences", 1},
+    {"tokens", 100},
+    {"key_heads", 1},
 };
 
 std::int64_t example_size(std::string_view param) {
@@ -112,6 +114,12 @@ std::int64_t LaunchExample::of_mla_decode(std::string_view buffer) const {
   return buffer == "O" ? example_size("batch") * rows * MlaDecode::latent : 0;
 }
 
+std::int64_t LaunchExample::of_delta_rule(std::string_view buffer) const {
+  if (buffer != "S" && buffer != "S0" && buffer != "S1") return 0;
+  return example_size("sequences") * example_size("heads") * option("key-dim") *
+         option("value-dim");
+}
+
 // At most 64 x 64 elements each.
 std::int64_t LaunchExample::of_small_products(std::string_view) const {
   return example_size("batch") * 64 * 64;
@@ -122,6 +130,7 @@ std::int64_t LaunchExample::beyond_layout(std::string_view buffer) const {
   if (work != work_.end()) return work->elements;
   if (name_ == "decode") return of_decode(buffer);
   if (name_ == "mla_decode") return of_mla_decode(buffer);
+  if (name_.starts_with("delta_rule")) return of_delta_rule(buffer);
   if (name_ == "small_products") return of_small_products(buffer);
   if (name_ == "k_grouped_gemm" && buffer == "C") return of_products(buffer);
   return 0;

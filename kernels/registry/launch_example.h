@@ -35,6 +35,7 @@ class LaunchExample {
   std::int64_t matrices() const;
   std::int64_t of_decode(std::string_view buffer) const;
   std::int64_t of_mla_decode(std::string_view buffer) const;
+  std::int64_t of_delta_rule(std::string_view buffer) const;
   std::int64_t of_small_products(std::string_view buffer) const;
   std::int64_t of_products(std::string_view buffer) const;
   std::int64_t beyond_layout(std::string_view buffer) const;

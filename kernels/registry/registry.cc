@@ -36,6 +36,7 @@ KernelRegistry::KernelRegistry() {
   add_k_grouped_gemm(*this);
   add_mixed_gemm(*this);
   add_attention(*this);
+  add_delta_rule(*this);
   add_wmma_gemm(*this);
   add_transpose(*this);
   add_gate(*this);

@@ -50,4 +50,20 @@ WorkOf work_of(const kernels::MlaDecode& decode) {
   };
 }
 
+WorkOf work_of(const kernels::DeltaRule& rule) {
+  return [=](const LaunchSizes& sizes, const Dim3&) -> std::vector<WorkBuffer> {
+    const auto tokens = static_cast<int>(sizes.of("tokens")),
+               heads = static_cast<int>(sizes.of("heads")),
+               sequences = static_cast<int>(sizes.of("sequences"));
+    const std::int64_t each = rule.transform_elements(tokens, heads, sequences),
+                       scaled = std::int64_t{tokens} * heads * rule.key_dim;
+    return {{"transforms", each},
+            {"weights", each},
+            {"decays", rule.decay_elements(tokens, heads, sequences)},
+            {"Qg", scaled},
+            {"Kg", scaled},
+            {"Ke", scaled}};
+  };
+}
+
 }  // namespace tartan::TARTAN_ABI::builtins

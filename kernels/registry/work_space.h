@@ -6,6 +6,7 @@
 #include "kernels/registry/registry.h"
 #include "tartan/kernels/attention_backward.h"
 #include "tartan/kernels/decode.h"
+#include "tartan/kernels/delta_rule.h"
 #include "tartan/kernels/gemm.h"
 #include "tartan/kernels/mixed_gemm.h"
 #include "tartan/kernels/mla_decode.h"
@@ -21,5 +22,6 @@ WorkOf work_of(const kernels::MixedGemm& mixed);
 WorkOf work_of(const kernels::AttentionBackward& backward);
 WorkOf work_of(const kernels::Decode& decode);
 WorkOf work_of(const kernels::MlaDecode& decode);
+WorkOf work_of(const kernels::DeltaRule& rule);
 
 }  // namespace tartan::TARTAN_ABI::builtins

@@ -65,9 +65,11 @@ struct Inputs {
         double length = 0;
         for (std::size_t c = 0; c < d; ++c)
           length += each->values[row + c] * each->values[row + c];
-        for (std::size_t c = 0; c < d; ++c)
-          each->set(row + c, each->values[row + c] / std::sqrt(length) *
-                                 (each == &q ? std::sqrt(of.key_dim) : 1));
+        for (std::size_t c = 0; c < d; ++c) {
+          const double x =
+              each->values[row + c] / std::sqrt(length) * (each == &q ? std::sqrt(of.key_dim) : 1);
+          each->set(row + c, std::fabs(x) < 0x1p-14 ? 0.0 : x);  // set() has no subnormal numbers
+        }
       }
     unsigned seed = 5;
     const auto next = [&] {
