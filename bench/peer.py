@@ -65,7 +65,7 @@ class Ours:
         types = {each.name: each.type for each in self.function.parameters}
         sizes = {each.name: values[each.name] for each in self.function.parameters
                  if not each.pointer and each.type != "f32"}
-        return {name: self.torch.zeros(count * int(types[name][1:]) // 8, dtype=self.torch.uint8, device="cuda")
+        return {name: self.torch.zeros(count * int(types[name].lstrip("bfsu")) // 8, dtype=self.torch.uint8, device="cuda")
                 for name, count in self.function.work_space(grid=grid, **sizes).items()}
 
     def launch(self, values, grid=(), programmatic=False):

@@ -35,8 +35,6 @@ class ChannelChunks final : public ChunkKernel {
   }
 
   void chunk(const Place& place, const DeltaInverse& inverse) override {
-    gates(place);
-    k_.barrier();
     Scalar strong = k_.read(sStrong_, 0, 0);
     for (int w = 1; w < threads / 32; ++w) strong = strong | k_.read(sStrong_, 0, w);
     scale_keys(place);
@@ -46,7 +44,7 @@ class ChannelChunks final : public ChunkKernel {
 
   // A thread has an element of all tokens: the logarithms of the gates' products, base 2. Beyond the
   // last token the gates are 1.
-  void gates(const Place& place) {
+  void gates(const Place& place) override {
     constexpr double most = 100;  // of the logarithm of a factor: below what bf16 and f32 have
     const Scalar thread = index(k_.thread()), last = place.count - 1;
     auto strong = k_.variable(k_.constant(u32, 0));
@@ -101,7 +99,8 @@ class ChannelChunks final : public ChunkKernel {
   // range the factors need.
   void products(const Scalar& matrix, const DeltaInverse& inverse, const Scalar& all) {
     const int steps = d_ / 16;
-    const Scalar own = index(k_.warp()), row = own * part, group = index(k_.lane()) / 4,
+    // Later parts have more work: those of neighbouring CTAs are other warps'.
+    const Scalar own = (index(k_.warp()) + index(k_.block_x())) % (threads / 32), row = own * part, group = index(k_.lane()) / 4,
                  pair = index(k_.lane()) % 4 * 2;
     const Scalar zero = k_.constant(f32, 0), before = maximum(row - 1, 0);
     std::vector<Scalar> base;  // the logarithm of r: of a step's columns pair, + 1, + 8, + 9
@@ -115,12 +114,11 @@ class ChannelChunks final : public ChunkKernel {
         for (const int down : {0, 8}) {
           const Scalar at = row + group + down, col = pair + (16 * s + half);
           const std::vector<Scalar> g = k_.read_vector(sGates_, at, col, 2);
-          for (std::size_t e = 0; e < 2; ++e) {
-            const Scalar by =
-                exp2(g[e] - base[static_cast<std::size_t>(4 * s + half / 4) + e]);
-            key.push_back(scaled(sK_[0], at, col, e, by));
-            query.push_back(scaled(sQ_[0], at, col, e, by));
-          }
+          std::vector<Scalar> by;
+          for (std::size_t e = 0; e < 2; ++e)
+            by.push_back(exp2(g[e] - base[static_cast<std::size_t>(4 * s + half / 4) + e]));
+          add_scaled(key, sK_[0], at, col, by);
+          add_scaled(query, sQ_[0], at, col, by);
         }
       keys.push_back(k_.pack(operand_a(m16n8k16, bf16), key));
       queries.push_back(k_.pack(operand_a(m16n8k16, bf16), query));
@@ -137,10 +135,10 @@ class ChannelChunks final : public ChunkKernel {
             for (const int half : {0, 8}) {
               const Scalar at = first + group + side, col = pair + (16 * s + half);
               const std::vector<Scalar> g = k_.read_vector(sGates_, at, col, 2);
+              std::vector<Scalar> by;
               for (std::size_t e = 0; e < 2; ++e)
-                x.push_back(scaled(
-                    sK_[0], at, col, e,
-                    exp2(base[static_cast<std::size_t>(4 * s + half / 4) + e] - g[e])));
+                by.push_back(exp2(base[static_cast<std::size_t>(4 * s + half / 4) + e] - g[e]));
+              add_scaled(x, sK_[0], at, col, by);
             }
             const Fragment b = k_.pack(operand_b(m16n8k16, bf16), x);
             kk = s == 0 ? k_.mma(keys[step], b, zero_) : k_.mma(keys[step], b, kk);
@@ -169,10 +167,12 @@ class ChannelChunks final : public ChunkKernel {
     });
   }
 
-  Scalar scaled(const Shared& from, const Scalar& row, const Scalar& col, std::size_t e,
-                const Scalar& by) {
-    return k_.convert(
-        k_.convert(k_.read(from, row, col + static_cast<int>(e)), f32) * by, bf16);
+  // Two neighbours of a row, each times its factor.
+  void add_scaled(std::vector<Scalar>& to, const Shared& from, const Scalar& row,
+                  const Scalar& col, const std::vector<Scalar>& by) {
+    const std::vector<Scalar> x = k_.read_vector(from, row, col, 2);
+    for (std::size_t e = 0; e < 2; ++e)
+      to.push_back(k_.convert(k_.convert(x[e], f32) * by[e], bf16));
   }
 
   // Tokens of the same part, pair by pair.

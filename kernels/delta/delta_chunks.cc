@@ -57,12 +57,17 @@ void ChunkKernel::load(const Place& place, const Scalar& chunk) {
       [&](Scalar, Scalar stage) {
         k_.copy(tile(K_), sK_[stage]);
         k_.copy(tile(Q_), sQ_[stage]);
+        read_beta(place);
+        gates(place);
       },
       [](Scalar, Scalar) {});
+}
+
+void ChunkKernel::read_beta(const Place& place) {
   k_.when(k_.thread() < c, [&] {
     const Scalar token = index(k_.thread()), last = place.count - 1;
     k_.write(sBeta_, 0, token,
-             k_.read_if(beta_, place.first + minimum(token, last), at.head, token <= last));
+             k_.read_if(beta_, place.first + minimum(token, last), place.at.head, token <= last));
   });
 }
 
@@ -90,8 +95,6 @@ class Chunks final : public ChunkKernel {
   }
 
   void chunk(const Place& place, const DeltaInverse& inverse) override {
-    gates(place);
-    k_.barrier();
     k_.when(k_.thread() < c, [&] {
       const Global decays = decays_.matrix(place.matrix);
       const Scalar thread = k_.thread(), own = k_.read(sGates_, 0, thread),
@@ -104,7 +107,7 @@ class Chunks final : public ChunkKernel {
 
   // Logarithms of the gates' products, base 2; beyond the last token the gates are 1. A lane of the
   // first warp has two tokens.
-  void gates(const Place& place) {
+  void gates(const Place& place) override {
     k_.when(k_.warp() == 0, [&] {
       const Scalar lane = index(k_.lane()), own = lane * 2, last = place.count - 1;
       const auto gate = [&](const Scalar& token) {

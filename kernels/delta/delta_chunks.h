@@ -30,7 +30,9 @@ class ChunkKernel {
   };
   /// Declares what the gates need beside what all do.
   virtual void declare(const Scalar& tokens, const Scalar& heads) = 0;
-  /// Writes -N and weights, and what else the second kernel needs. Keys, queries and beta are there.
+  /// Reads gates while keys and queries are copied; a barrier follows.
+  virtual void gates(const Place& place) = 0;
+  /// Writes -N and weights, and what else the second kernel needs.
   virtual void chunk(const Place& place, const DeltaInverse& inverse) = 0;
 
   Scalar index(const Scalar& x) { return k_.convert(x, s32); }
@@ -46,6 +48,7 @@ class ChunkKernel {
 
  private:
   void load(const Place& place, const Scalar& chunk);
+  void read_beta(const Place& place);
   void store_transform(const DeltaInverse& inverse, const Scalar& matrix);
 
   Global Q_, K_, beta_, transforms_;

@@ -123,18 +123,16 @@ class Recurrence {
     of_state_.multiply(o, rounded, sQ_[stage]);
     const WarpTile wrong = corrections(found, stage, count);
     of_chunk_.multiply(d, operand_a(convert(wrong, with_.type), shape), sT_[stage]);
-    if (channels)
-      s = columns(s, sDecays_[stage], 0);
-    else
-      s *= k_.read(sDecays_[stage], 0, c - 1);
-    const WarpTile whole = operand_a(convert(d, with_.type), shape);
-    const WarpTile late = channels
-                              ? whole
-                              : operand_a(convert(columns(d, sDecays_[stage], 1), with_.type),
-                                          shape);
-    to_state_.add(s, late, keys[stage].transposed());
     if (!channels) o = columns(o, sDecays_[stage], 0);
+    if (channels) s = columns(s, sDecays_[stage], 0);
+    else s *= k_.read(sDecays_[stage], 0, c - 1);
+    // The output is stored beside the product that changes the state.
+    const WarpTile changes = d.load(), whole = operand_a(convert(changes, with_.type), shape);
     of_chunk_.add(o, whole, sW_[stage]);
+    const WarpTile late =
+        channels ? whole
+                 : operand_a(convert(columns(changes, sDecays_[stage], 1), with_.type), shape);
+    to_state_.add(s, late, keys[stage].transposed());
     const Scalar scale = scale_;
     return map(o, [&](Scalar x) { return x * scale; });
   }

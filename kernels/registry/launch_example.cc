@@ -115,9 +115,16 @@ std::int64_t LaunchExample::of_mla_decode(std::string_view buffer) const {
 }
 
 std::int64_t LaunchExample::of_delta_rule(std::string_view buffer) const {
-  if (buffer != "S" && buffer != "S0" && buffer != "S1") return 0;
-  return example_size("sequences") * example_size("heads") * option("key-dim") *
-         option("value-dim");
+  const std::int64_t keys = option("key-dim"), values = option("value-dim"),
+                     sequences = example_size("sequences"), tokens = example_size("tokens"),
+                     heads = example_size("heads");
+  if (buffer == "starts") return sequences + 1;
+  if (buffer == "S" || buffer == "S0" || buffer == "S1") return sequences * heads * keys * values;
+  if (name_ != "delta_rule_decode") return 0;
+  if (buffer == "Q" || buffer == "K")
+    return sequences * tokens * example_size("key_heads") * keys;
+  // Gates may be those of elements of keys.
+  return sequences * tokens * heads * (buffer == "g" ? keys : buffer == "beta" ? 1 : values);
 }
 
 // At most 64 x 64 elements each.

@@ -207,9 +207,9 @@ TEST(Command, EveryKernelHasALaunch) {
     }
     EXPECT_TRUE(written);
   }
-  EXPECT_GE(kernels, 18);
+  EXPECT_GE(kernels, 21);
   // TMA's extents end with the buffers.
-  for (const char* kernel : {"attention", "decode", "mla_decode", "k_grouped_gemm"}) {
+  for (const char* kernel : {"attention", "decode", "mla_decode", "k_grouped_gemm", "delta_rule"}) {
     const Ran out = tartan(fmt::format(
         "emit {1} --target sm_90a -o {0}.ptx --manifest {0}.json && {2} run {0}.json --device "
         "emulator",
@@ -309,12 +309,13 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--page 64 --heads 128 --grouping "
       "none "
       "--blocks-k 1 --share-a --tuning x.json --workspace 0 --deterministic --size 32x32x32 "
+      "--key-dim 64 --value-dim 64 --channel-gates --initial-state --final-state "
       "--accumulate --weight u4 --scale-group 64 --zeros --gpu A100 --multiprocessors 0";
   const std::string list = tartan("emit --list").out;
   for (const std::string kernel :
        {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm",
         "k_grouped_gemm", "mixed_gemm", "attention", "attention_backward", "decode", "mla_decode",
-        "transpose", "gate", "small_products", "one_mma"}) {
+        "delta_rule_chunks", "delta_rule", "delta_rule_decode", "transpose", "gate", "small_products", "one_mma"}) {
     SCOPED_TRACE(kernel);
     const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
     std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);

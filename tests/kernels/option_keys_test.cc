@@ -182,6 +182,22 @@ TEST(OptionKeys, HaveAllMembersInTheirOrder) {
                              .cluster = 13,
                              .overlap = true}),
             "1 2 3 " + types({f16, u8}) + "4 1 0 5 6 7 8 9 10 11 12 1 0 1 13 1 ");
+  EXPECT_EQ(key_of(DeltaRule{.key_dim = 1,
+                             .value_dim = 2,
+                             .type = f16,
+                             .channel_gates = true,
+                             .initial_state = false,
+                             .final_state = true,
+                             .values_per_block = 3,
+                             .stages = 4,
+                             .producers = 5}),
+            "1 2 " + types({f16}) + "1 0 1 3 4 5 ");
+  EXPECT_EQ(key_of(DeltaRuleDecode{.key_dim = 1,
+                                   .value_dim = 2,
+                                   .type = f16,
+                                   .channel_gates = true,
+                                   .values_per_block = 3}),
+            "1 2 " + types({f16}) + "1 3 ");
   EXPECT_EQ(key_of(Gate{.activation = Activation::gelu, .type = bf16}), "2 " + types({bf16}));
 }
 
@@ -211,6 +227,11 @@ const Values all_values[] = {
       "\"1x2x3x4\"", "\"axb\""}},
     {"warps", {"\"1x4\""}},
     {"stages", {"1", "2", "6", "0", "257"}},
+    {"key-dim", {"64", "96", "80"}},
+    {"value-dim", {"64", "256", "32"}},
+    {"channel-gates", {"true"}},
+    {"initial-state", {"true"}},
+    {"final-state", {"true"}},
     {"promote", {"4", "-1"}},
     {"epilogue",
      {R"(["alpha"])", R"(["beta"])", R"(["row-scales"])", R"(["column-scales"])", R"(["bias"])",

@@ -7,6 +7,7 @@
 #include "runtime/emulator/schedules/exploration.h"
 #include "tests/kernels/attention_backward_run.h"
 #include "tests/kernels/decode_run.h"
+#include "tests/kernels/delta_rule_run.h"
 #include "tests/kernels/gemm_run.h"
 #include "tests/kernels/mixed_gemm_run.h"
 #include "tests/kernels/mla_decode_run.h"
@@ -201,6 +202,41 @@ TEST(Schedules, LatentDecodingIsRightUnderSeeds) {
 
 TEST(Schedules, OneRunDecidesLatentDecodingByOneBlock) {
   EXPECT_EQ(obstacles([](Device& device) { expect_mla_decode(device, {150, 0}, 3, 1); }), "");
+}
+
+// Through all stages twice, chunks that end within the sequence, an empty one.
+void expect_delta_rule(Device& device, const char* target, bool channels) {
+  const Target own = testing_gemm::target_of(target);
+  testing_delta_rule::expect_prefill(
+      device, own, tuned(kernels::DeltaRule{.key_dim = 64, .value_dim = 64}, own),
+      {.key_dim = 64, .value_dim = 64, .channel_gates = channels, .lengths = {390, 0, 10}});
+}
+
+TEST(Schedules, DeltaRuleIsRightUnderSeeds) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const bool channels : {false, true})
+      for (int seed = 0; seed < seeds() / 6; ++seed) {
+        SCOPED_TRACE(fmt::format("{}, seed {}", target, seed));
+        Device device = under(seed);
+        expect_delta_rule(device, target, channels);
+      }
+}
+
+TEST(Schedules, OneRunDecidesDeltaRule) {
+  for (const char* target : {"sm_80", "sm_90a"})
+    for (const bool channels : {false, true})
+      EXPECT_EQ(obstacles([&](Device& device) { expect_delta_rule(device, target, channels); }),
+                "")
+          << target << channels;
+}
+
+TEST(Schedules, OneRunDecidesDeltaRuleTokenByToken) {
+  EXPECT_EQ(obstacles([](Device& device) {
+              testing_delta_rule::expect_decode(
+                  device, testing_gemm::target_of("sm_90a"), {},
+                  {.key_dim = 64, .value_dim = 64, .lengths = {3, 3}});
+            }),
+            "");
 }
 
 // Of one warp each, and of four.
