@@ -40,7 +40,8 @@ builtins::Described small(const std::string& name, const Target& target) {
 // The oldest architecture of each kernel, according to the manual.
 int oldest(std::string_view name) {
   if (name == "transpose") return 75;
-  if (name == "gemm" || name == "gemm_sum" || name == "decode") return 75;
+  if (name == "gemm" || name == "gemm_sum" || name.ends_with("rule_decode") || name == "decode")
+    return 75;
   if (name.starts_with("attention")) return 75;
   if (name == "scaled_gemm" || name == "k_grouped_gemm")
     return 100;  // earlier with a newer PTX version than the first
@@ -126,7 +127,7 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 bool takes_any_numbers(std::string_view name) {
   return !name.starts_with("attention") && !name.ends_with("decode") && name != "sparse_gemm" &&
          name != "wmma_gemm" && name != "transpose" && name != "gate" && name != "block_scaled" &&
-         name != "scaled_gemm" && name != "small_products" && name != "mixed_gemm";
+         name != "scaled_gemm" && name != "small_products" && name != "mixed_gemm" && !name.starts_with("delta_rule");
 }
 
 // The GPU's text, on the GPU and on the emulator: the same bits.
