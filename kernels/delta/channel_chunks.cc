@@ -38,8 +38,15 @@ class ChannelChunks final : public ChunkKernel {
     Scalar strong = k_.read(sStrong_, 0, 0);
     for (int w = 1; w < threads / 32; ++w) strong = strong | k_.read(sStrong_, 0, w);
     scale_keys(place);
-    products(place.matrix, inverse, strong == 0);
-    k_.when(strong != 0, [&] { sums(place.matrix, inverse); });
+    products(place, inverse, strong == 0);
+    k_.when(strong != 0, [&] { sums(place, inverse); });
+  }
+
+  // Neighbours in a query. Each is read twice: shared memory is for more CTAs. Beyond the last token
+  // they are those of the last.
+  std::vector<Scalar> query(const Place& place, const Scalar& row, const Scalar& col, int count) {
+    return k_.read_vector(Q_, place.first + minimum(row, place.count - 1),
+                          place.at.key_head * d_ + col, count);
   }
 
   // A thread has an element of all tokens: the logarithms of the gates' products, base 2. Beyond the
@@ -77,7 +84,7 @@ class ChannelChunks final : public ChunkKernel {
     const int vectors = d_ / 8;
     k_.loop(index(k_.thread()), place.count * vectors, threads, [&](Scalar i) {
       const Scalar row = i / vectors, col = i % vectors * 8;
-      const std::vector<Scalar> q = k_.read_vector(sQ_[0], row, col, 8),
+      const std::vector<Scalar> q = query(place, row, col, 8),
                                 key = k_.read_vector(sK_[0], row, col, 8),
                                 own = k_.read_vector(sGates_, row, col, 8),
                                 last = k_.read_vector(sGates_, c - 1, col, 8);
@@ -97,7 +104,7 @@ class ChannelChunks final : public ChunkKernel {
 
   // A warp has the 16 rows of a part, and goes through the parts up to it: fragments of bf16, whose
   // range the factors need.
-  void products(const Scalar& matrix, const DeltaInverse& inverse, const Scalar& all) {
+  void products(const Place& place, const DeltaInverse& inverse, const Scalar& all) {
     const int steps = d_ / 16;
     // Later parts have more work: those of neighbouring CTAs are other warps'.
     const Scalar own = (index(k_.warp()) + index(k_.block_x())) % (threads / 32), row = own * part, group = index(k_.lane()) / 4,
@@ -109,7 +116,7 @@ class ChannelChunks final : public ChunkKernel {
       for (const int half : {0, 8})
         for (const Scalar& x : k_.read_vector(sGates_, before, pair + (16 * s + half), 2))
           base.push_back(select(own == 0, zero, x));
-      std::vector<Scalar> key, query;
+      std::vector<Scalar> key, own_query;
       for (const int half : {0, 8})
         for (const int down : {0, 8}) {
           const Scalar at = row + group + down, col = pair + (16 * s + half);
@@ -117,13 +124,13 @@ class ChannelChunks final : public ChunkKernel {
           std::vector<Scalar> by;
           for (std::size_t e = 0; e < 2; ++e)
             by.push_back(exp2(g[e] - base[static_cast<std::size_t>(4 * s + half / 4) + e]));
-          add_scaled(key, sK_[0], at, col, by);
-          add_scaled(query, sQ_[0], at, col, by);
+          add_scaled(key, k_.read_vector(sK_[0], at, col, 2), by);
+          add_scaled(own_query, query(place, at, col, 2), by);
         }
       keys.push_back(k_.pack(operand_a(m16n8k16, bf16), key));
-      queries.push_back(k_.pack(operand_a(m16n8k16, bf16), query));
+      queries.push_back(k_.pack(operand_a(m16n8k16, bf16), own_query));
     }
-    const Global weights = weights_.matrix(matrix);
+    const Global weights = weights_.matrix(place.matrix);
     k_.loop(0, c / part, 1, [&](Scalar other) {
       const Scalar first = index(other) * part;
       k_.when(first < row || (first == row && all), [&] {
@@ -138,7 +145,7 @@ class ChannelChunks final : public ChunkKernel {
               std::vector<Scalar> by;
               for (std::size_t e = 0; e < 2; ++e)
                 by.push_back(exp2(base[static_cast<std::size_t>(4 * s + half / 4) + e] - g[e]));
-              add_scaled(x, sK_[0], at, col, by);
+              add_scaled(x, k_.read_vector(sK_[0], at, col, 2), by);
             }
             const Fragment b = k_.pack(operand_b(m16n8k16, bf16), x);
             kk = s == 0 ? k_.mma(keys[step], b, zero_) : k_.mma(keys[step], b, kk);
@@ -168,28 +175,27 @@ class ChannelChunks final : public ChunkKernel {
   }
 
   // Two neighbours of a row, each times its factor.
-  void add_scaled(std::vector<Scalar>& to, const Shared& from, const Scalar& row,
-                  const Scalar& col, const std::vector<Scalar>& by) {
-    const std::vector<Scalar> x = k_.read_vector(from, row, col, 2);
+  void add_scaled(std::vector<Scalar>& to, const std::vector<Scalar>& x,
+                  const std::vector<Scalar>& by) {
     for (std::size_t e = 0; e < 2; ++e)
       to.push_back(k_.convert(k_.convert(x[e], f32) * by[e], bf16));
   }
 
   // Tokens of the same part, pair by pair.
-  void sums(const Scalar& matrix, const DeltaInverse& inverse) {
-    const Global weights = weights_.matrix(matrix);
+  void sums(const Place& place, const DeltaInverse& inverse) {
+    const Global weights = weights_.matrix(place.matrix);
     k_.loop(index(k_.thread()), c * part, threads, [&](Scalar number) {
       const Scalar i = number / part, j = i / part * part + number % part;
       auto kk = k_.variable(k_.constant(f32, 0)), qk = k_.variable(k_.constant(f32, 0));
       k_.when(j <= i, [&] {
         k_.loop(0, d_, 1, [&](Scalar e) {
-          const auto element = [&](const Ring& of, const Scalar& row) {
-            return k_.convert(k_.read(of[0], row, e), f32);
+          const auto key = [&](const Scalar& row) {
+            return k_.convert(k_.read(sK_[0], row, e), f32);
           };
           const Scalar by = exp2(k_.read(sGates_, i, e) - k_.read(sGates_, j, e)) *
-                            element(sK_, j);
-          kk = fma(element(sK_, i), by, Scalar(kk));
-          qk = fma(element(sQ_, i), by, Scalar(qk));
+                            key(j);
+          kk = fma(key(i), by, Scalar(kk));
+          qk = fma(k_.convert(query(place, i, e, 1)[0], f32), by, Scalar(qk));
         });
       });
       inverse.write(i, j, select(j < i, Scalar(kk) * k_.read(sBeta_, 0, i) * -1, 0));

@@ -29,7 +29,7 @@ void ChunkKernel::describe() {
   const MmaKind kind = k_.best_mma(with_.type, with_.type, f32);
   if (kind.shape.shape.m == 0) return;  // best_mma() has reported it
   mma_ = k_.tiled_mma(kind, {.m = c, .n = c, .k = d_, .warps_m = threads / 32, .warps_n = 1});
-  sQ_ = k_.shared("sQ", with_.type, mma_.shared_a(1, Major::row));
+  if (!channels_) sQ_ = k_.shared("sQ", with_.type, mma_.shared_a(1, Major::row));
   sK_ = k_.shared("sK", with_.type, mma_.shared_a(1, Major::row));
   sBeta_ = k_.shared("sBeta", f32, row_major(1, c));
   declare(tokens, heads);
@@ -56,7 +56,7 @@ void ChunkKernel::load(const Place& place, const Scalar& chunk) {
       {.stages = 1}, 1,
       [&](Scalar, Scalar stage) {
         k_.copy(tile(K_), sK_[stage]);
-        k_.copy(tile(Q_), sQ_[stage]);
+        if (sQ_) k_.copy(tile(Q_), (*sQ_)[stage]);
         read_beta(place);
         gates(place);
       },
@@ -125,7 +125,7 @@ class Chunks final : public ChunkKernel {
 
   void products(const DeltaInverse& inverse, const Scalar& matrix) {
     const WarpTile kk = mma_(mma_.accumulator(), sK_[0], sK_[0].transposed()),
-                   qk = mma_(mma_.accumulator(), sQ_[0], sK_[0].transposed());
+                   qk = mma_(mma_.accumulator(), (*sQ_)[0], sK_[0].transposed());
     const auto of_rows = [&](const Shared& from) {
       return map(row_places(kk), [&](Scalar i) { return k_.read(from, 0, i); });
     };

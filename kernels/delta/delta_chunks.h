@@ -3,6 +3,8 @@
 // CTA's chunk of keys and queries in shared memory, and what it writes.
 #pragma once
 
+#include <optional>
+
 #include "kernels/delta/delta_inverse.h"
 #include "kernels/delta/delta_shape.h"
 
@@ -41,9 +43,10 @@ class ChunkKernel {
   const DeltaRule with_;
   const int d_;
   const bool channels_;
-  Global g_, weights_, decays_;
+  Global Q_, g_, weights_, decays_;
   TiledMma mma_;
-  Ring sQ_, sK_;
+  Ring sK_;
+  std::optional<Ring> sQ_;  // queries, if gates are those of heads
   Shared sBeta_;
 
  private:
@@ -51,7 +54,7 @@ class ChunkKernel {
   void read_beta(const Place& place);
   void store_transform(const DeltaInverse& inverse, const Scalar& matrix);
 
-  Global Q_, K_, beta_, transforms_;
+  Global K_, beta_, transforms_;
 };
 
 /// The bodies for gates of heads, and of elements of keys.

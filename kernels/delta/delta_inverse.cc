@@ -24,31 +24,34 @@ void DeltaInverse::write(const Scalar& row, const Scalar& col, const Scalar& neg
 }
 
 void DeltaInverse::invert() const {
-  const Scalar warp = k_.warp();
-  k_.when(warp < 2, [&] { substitute(warp * half); });
+  // Neighbouring CTAs divide the work among other warps: a multiprocessor's quarters get equal parts.
+  const Scalar turn = (k_.warp() + k_.block_x()) % 4;
+  k_.when(turn == 0, [&] { substitute(0); });
+  k_.when(turn == 1, [&] { substitute(half / 2); });
   k_.barrier();
-  k_.when(warp < 2, [&] { join(warp * 16); });
+  k_.when(turn >= 2, [&] { join((turn - 2) * 16); });
   k_.barrier();
 }
 
-// Lane j has column j of the inverse.
-void DeltaInverse::substitute(const Scalar& base) const {
-  const Scalar lane = k_.lane();
+// Columns `first` to first + 15 of both blocks, whose rows above `first` are zeros.
+void DeltaInverse::substitute(int first) const {
+  constexpr int barrier = 1;
+  const Scalar lane = k_.lane(), base = lane / 16 * half, col = lane % 16 + first;
   std::vector<Scalar> x;
   for (int i = 0; i < half; ++i)
-    x.push_back(select(lane == i, k_.constant(f32, 1), k_.constant(f32, 0)));
-  for (int l = 0; l + 1 < half; ++l)
-    for (int first = (l + 1) / 4 * 4; first < half; first += 4) {
-      const std::vector<Scalar> column = k_.read_vector(s_, base + l, base + first, 4);
+    x.push_back(select(col == i, k_.constant(f32, 1), k_.constant(f32, 0)));
+  for (int l = first; l + 1 < half; ++l)
+    for (int from = (l + 1) / 4 * 4; from < half; from += 4) {
+      const std::vector<Scalar> column = k_.read_vector(s_, base + l, base + from, 4);
       for (int e = 0; e < 4; ++e) {
-        const auto i = static_cast<std::size_t>(first + e);
-        if (first + e > l)
+        const auto i = static_cast<std::size_t>(from + e);
+        if (from + e > l)
           x[i] = fma(column[static_cast<std::size_t>(e)], x[static_cast<std::size_t>(l)], x[i]);
       }
     }
-  k_.warp_sync();
+  k_.barrier(barrier, 64);  // both warps have read
   for (int i = 0; i < half; ++i)
-    k_.write(s_, base + i, base + lane, x[static_cast<std::size_t>(i)]);
+    k_.write(s_, base + i, base + col, x[static_cast<std::size_t>(i)]);
 }
 
 // A warp has 16 columns of the block below, as the rows of its transpose: T11^T * (-N21)^T * T22^T.

@@ -8,8 +8,9 @@
 //   inverse.invert();             // a barrier at its end
 //   const std::vector<Scalar> x = inverse.read(row, col, 8);
 //
-// The diagonal blocks of 32 x 32 are inverted by substitution in f32, a column by a lane. The block
-// below is T22 * (-N21) * T11, two products in tf32.
+// The diagonal blocks of 32 x 32 are inverted by substitution in f32, a column by a lane: one warp has
+// the first 16 columns of both, another one the last, which have half as many rows. The block below
+// is T22 * (-N21) * T11, two products in tf32, of the other warps.
 #pragma once
 
 #include <vector>
@@ -28,7 +29,7 @@ class DeltaInverse {
   std::vector<Scalar> read(const Scalar& row, const Scalar& col, int count) const;
 
  private:
-  void substitute(const Scalar& base) const;
+  void substitute(int first) const;
   void join(const Scalar& first) const;
 
   Builder& k_;
