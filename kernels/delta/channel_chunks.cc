@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chunks of Kimi Delta Attention, whose gates are those of elements of keys. With b_i, a vector:
+// The chunks of Kimi Delta Attention, whose gates are those of elements of keys. With b_i, a
+// vector:
 //
 //   N         strictly lower(beta_i * sum over the elements of k_i * k_j * b_i / b_j)
 //   weights   lower(the same of q_i and k_j)
@@ -42,15 +43,15 @@ class ChannelChunks final : public ChunkKernel {
     k_.when(strong != 0, [&] { sums(place, inverse); });
   }
 
-  // Neighbours in a query. Each is read twice: shared memory is for more CTAs. Beyond the last token
-  // they are those of the last.
+  // Neighbours in a query. Each is read twice: shared memory is for more CTAs. Beyond the last
+  // token they are those of the last.
   std::vector<Scalar> query(const Place& place, const Scalar& row, const Scalar& col, int count) {
     return k_.read_vector(Q_, place.first + minimum(row, place.count - 1),
                           place.at.key_head * d_ + col, count);
   }
 
-  // A thread has an element of all tokens: the logarithms of the gates' products, base 2. Beyond the
-  // last token the gates are 1.
+  // A thread has an element of all tokens: the logarithms of the gates' products, base 2. Beyond
+  // the last token the gates are 1.
   void gates(const Place& place) override {
     constexpr double most = 100;  // of the logarithm of a factor: below what bf16 and f32 have
     const Scalar thread = index(k_.thread()), last = place.count - 1;
@@ -61,8 +62,7 @@ class ChannelChunks final : public ChunkKernel {
         std::vector<Scalar> x;
         for (int i = first; i < first + part; ++i) {
           const Scalar token = minimum(Scalar(i), last);
-          x.push_back(k_.read_if(g_, place.first + token, place.at.head * d_ + thread,
-                                 last >= i) *
+          x.push_back(k_.read_if(g_, place.first + token, place.at.head * d_ + thread, last >= i) *
                       k_.constant(f32, std::numbers::log2e));
         }
         for (int i = 0; i < part; ++i) {
@@ -75,7 +75,9 @@ class ChannelChunks final : public ChunkKernel {
       k_.write(decays_.matrix(place.matrix), 0, thread, exp2(sum));
     });
     const Scalar any = any_lane(Scalar(strong) != 0);
-    k_.when(k_.lane() == 0, [&] { k_.write(sStrong_, 0, k_.warp(), select(any, k_.constant(u32, 1), k_.constant(u32, 0))); });
+    k_.when(k_.lane() == 0, [&] {
+      k_.write(sStrong_, 0, k_.warp(), select(any, k_.constant(u32, 1), k_.constant(u32, 0)));
+    });
   }
 
   // What the second kernel multiplies with the state. A thread has eight neighbours of a row at a
@@ -107,8 +109,8 @@ class ChannelChunks final : public ChunkKernel {
   void products(const Place& place, const DeltaInverse& inverse, const Scalar& all) {
     const int steps = d_ / 16;
     // Later parts have more work: those of neighbouring CTAs are other warps'.
-    const Scalar own = (index(k_.warp()) + index(k_.block_x())) % (threads / 32), row = own * part, group = index(k_.lane()) / 4,
-                 pair = index(k_.lane()) % 4 * 2;
+    const Scalar own = (index(k_.warp()) + index(k_.block_x())) % (threads / 32), row = own * part,
+                 group = index(k_.lane()) / 4, pair = index(k_.lane()) % 4 * 2;
     const Scalar zero = k_.constant(f32, 0), before = maximum(row - 1, 0);
     std::vector<Scalar> base;  // the logarithm of r: of a step's columns pair, + 1, + 8, + 9
     std::vector<Fragment> keys, queries;
@@ -192,8 +194,7 @@ class ChannelChunks final : public ChunkKernel {
           const auto key = [&](const Scalar& row) {
             return k_.convert(k_.read(sK_[0], row, e), f32);
           };
-          const Scalar by = exp2(k_.read(sGates_, i, e) - k_.read(sGates_, j, e)) *
-                            key(j);
+          const Scalar by = exp2(k_.read(sGates_, i, e) - k_.read(sGates_, j, e)) * key(j);
           kk = fma(key(i), by, Scalar(kk));
           qk = fma(k_.convert(query(place, i, e, 1)[0], f32), by, Scalar(qk));
         });

@@ -129,20 +129,17 @@ class Chunks final : public ChunkKernel {
     const auto of_rows = [&](const Shared& from) {
       return map(row_places(kk), [&](Scalar i) { return k_.read(from, 0, i); });
     };
-    const auto of_cols =
-        map(col_places(kk), [&](Scalar j) { return k_.read(sGates_, 0, j); });
+    const auto of_cols = map(col_places(kk), [&](Scalar j) { return k_.read(sGates_, 0, j); });
     const Scalar zero = k_.constant(f32, 0);
     const WarpTile rows = map_rows(kk, of_rows(sGates_), [](Scalar, Scalar b) { return b; });
-    const WarpTile decay =
-        map_cols(rows, of_cols, [](Scalar x, Scalar b) { return exp2(x - b); });
+    const WarpTile decay = map_cols(rows, of_cols, [](Scalar x, Scalar b) { return exp2(x - b); });
     const WarpTile weights = map(map(qk, decay, times), [&](Scalar x, ElementPlace at) {
       return select(at.col <= at.row, x, zero);
     });
     k_.store(weights_.matrix(matrix), convert(weights, with_.type));
-    inverse.write(map(map_rows(map(kk, decay, times), of_rows(sBeta_), times),
-                      [&](Scalar x, ElementPlace at) {
-                        return select(at.col < at.row, x * -1, zero);
-                      }));
+    inverse.write(
+        map(map_rows(map(kk, decay, times), of_rows(sBeta_), times),
+            [&](Scalar x, ElementPlace at) { return select(at.col < at.row, x * -1, zero); }));
   }
 
   Shared sGates_;

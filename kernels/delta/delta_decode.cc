@@ -56,14 +56,13 @@ class Decode {
       const std::vector<Scalar> q = part_of(Q, token, key_col, part),
                                 key = part_of(K, token, key_col, part);
       const Scalar own_beta = k_.read(beta, token, head);
-      std::vector<Scalar> gates =
-          with_.channel_gates ? part_of(g, token, head * d_, part)
-                              : std::vector<Scalar>(q.size(), k_.read(g, token, head));
+      std::vector<Scalar> gates = with_.channel_gates
+                                      ? part_of(g, token, head * d_, part)
+                                      : std::vector<Scalar>(q.size(), k_.read(g, token, head));
       const Scalar log2e = k_.constant(f32, std::numbers::log2e);
       if (with_.channel_gates)
         for (Scalar& each : gates) each = exp2(each * log2e);
-      else
-        gates.assign(q.size(), exp2(gates[0] * log2e));
+      else gates.assign(q.size(), exp2(gates[0] * log2e));
       const Scalar col = head * with_.value_dim;
       std::vector<Scalar> values;
       for (int i = 0; i < turns_; ++i)
@@ -76,16 +75,14 @@ class Decode {
           x.push_back(Scalar(row[e]) * gates[e]);
           found = fma(x[e], key[e], found);
         }
-        const Scalar change =
-            own_beta * (values[static_cast<std::size_t>(i)] - across(found));
+        const Scalar change = own_beta * (values[static_cast<std::size_t>(i)] - across(found));
         for (std::size_t e = 0; e < key.size(); ++e) {
           x[e] = fma(change, key[e], x[e]);
           out = fma(x[e], q[e], out);
           row[e] = x[e];
         }
         out = across(out) * scale;
-        k_.write_if(O, token, col + first + i * at_a_time, k_.convert(out, with_.type),
-                    part == 0);
+        k_.write_if(O, token, col + first + i * at_a_time, k_.convert(out, with_.type), part == 0);
       }
     });
     for (int i = 0; i < turns_; ++i)

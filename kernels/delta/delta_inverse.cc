@@ -24,7 +24,8 @@ void DeltaInverse::write(const Scalar& row, const Scalar& col, const Scalar& neg
 }
 
 void DeltaInverse::invert() const {
-  // Neighbouring CTAs divide the work among other warps: a multiprocessor's quarters get equal parts.
+  // Neighbouring CTAs divide the work among other warps: a multiprocessor's quarters get equal
+  // parts.
   const Scalar turn = (k_.warp() + k_.block_x()) % 4;
   k_.when(turn == 0, [&] { substitute(0); });
   k_.when(turn == 1, [&] { substitute(half / 2); });
@@ -50,8 +51,7 @@ void DeltaInverse::substitute(int first) const {
       }
     }
   k_.barrier(barrier, 64);  // both warps have read
-  for (int i = 0; i < half; ++i)
-    k_.write(s_, base + i, base + col, x[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < half; ++i) k_.write(s_, base + i, base + col, x[static_cast<std::size_t>(i)]);
 }
 
 // A warp has 16 columns of the block below, as the rows of its transpose: T11^T * (-N21)^T * T22^T.

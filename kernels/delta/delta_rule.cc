@@ -48,8 +48,7 @@ class Recurrence {
     const Global starts = k_.global("starts", s32, row_major(1, sequences + 1));
     transforms_ = k_.global("transforms", with_.type, row_major(c, c));
     weights_ = k_.global("weights", with_.type, row_major(c, c));
-    decays_ = k_.global("decays", f32,
-                        with_.channel_gates ? row_major(1, d_) : row_major(2, c));
+    decays_ = k_.global("decays", f32, with_.channel_gates ? row_major(1, d_) : row_major(2, c));
     O_ = k_.global("O", with_.type, row_major(tokens, heads * with_.value_dim));
     const auto state = [&](const char* name) {
       return k_.global(name, f32, row_major(with_.value_dim, d_));
@@ -117,8 +116,7 @@ class Recurrence {
     const Ring& keys = channels ? sKe_ : sK_;
     if (windows_) k_.when(count < c, [&] { clear(keys[stage].transposed(), count); });
     const WarpTile rounded = operand_a(convert(s, with_.type), shape);
-    auto found = of_state_.accumulator(), o = of_state_.accumulator(),
-         d = of_chunk_.accumulator();
+    auto found = of_state_.accumulator(), o = of_state_.accumulator(), d = of_chunk_.accumulator();
     of_state_.multiply(found, rounded, sK_[stage]);
     of_state_.multiply(o, rounded, sQ_[stage]);
     const WarpTile wrong = corrections(found, stage, count);
@@ -145,14 +143,13 @@ class Recurrence {
     });
   }
 
-  // V^T - S * K^T o b; zeros for what is no token: a product with a weight of zero would make NaN of
-  // the next sequence's.
+  // V^T - S * K^T o b; zeros for what is no token: a product with a weight of zero would make NaN
+  // of the next sequence's.
   WarpTile corrections(const WarpTile& found, const Scalar& stage, const Scalar& count) {
     const Shared values = sV_[stage].transposed();
     const Scalar zero = k_.constant(f32, 0);
     std::vector<Scalar> own;
-    return each_fragment(found, [&](int i, int j, const std::vector<Scalar>& x,
-                                    const Scalar& col) {
+    return each_fragment(found, [&](int i, int j, const std::vector<Scalar>& x, const Scalar& col) {
       if (j % 2 == 0)
         own = k_.elements(k_.load(operand_a(m16n8k16, with_.type),
                                   values.tile({found.row(i) / 16, j / 2}, {16, 16})));
@@ -179,8 +176,8 @@ class Recurrence {
     for (int i = 0; i < x.down(); ++i)
       for (int j = 0; j < x.across(); ++j) {
         const Fragment& each = x.fragment(i, j);
-        out.push_back(k_.pack(each.kind(), f(i, j, k_.elements(each),
-                                             cols[static_cast<std::size_t>(2 * j)])));
+        out.push_back(k_.pack(each.kind(),
+                              f(i, j, k_.elements(each), cols[static_cast<std::size_t>(2 * j)])));
       }
     return WarpTile(std::move(out), x.across(), x.place());
   }
@@ -209,8 +206,7 @@ class Recurrence {
   WarpTile loaded(const WarpTile& like) {
     const Global from = S0_.matrix(state_);
     return each_fragment(like, [&](int i, int, const std::vector<Scalar>&, const Scalar& col) {
-      const Scalar row = first_row_ + k_.convert(like.row(i), s32) +
-                         k_.convert(k_.lane(), s32) / 4;
+      const Scalar row = first_row_ + k_.convert(like.row(i), s32) + k_.convert(k_.lane(), s32) / 4;
       std::vector<Scalar> x = k_.read_vector(from, row, col, 2);
       for (const Scalar& each : k_.read_vector(from, row + 8, col, 2)) x.push_back(each);
       return x;
@@ -223,8 +219,7 @@ class Recurrence {
     for (int i = 0; i < s.down(); ++i)
       for (int j = 0; j < s.across(); ++j) {
         const std::vector<Scalar> x = k_.elements(s.fragment(i, j));
-        const Scalar row = first_row_ + k_.convert(s.row(i), s32) +
-                           k_.convert(k_.lane(), s32) / 4;
+        const Scalar row = first_row_ + k_.convert(s.row(i), s32) + k_.convert(k_.lane(), s32) / 4;
         const Scalar& col = cols[static_cast<std::size_t>(2 * j)];
         k_.write_vector(to, row, col, std::vector<Scalar>{x[0], x[1]});
         k_.write_vector(to, row + 8, col, std::vector<Scalar>{x[2], x[3]});
@@ -244,8 +239,7 @@ class Recurrence {
 }  // namespace
 
 Kernel delta_rule(const DeltaRule& options) {
-  return kernel("delta_rule",
-                {.block = 32 * warps_of(options), .producers = options.producers},
+  return kernel("delta_rule", {.block = 32 * warps_of(options), .producers = options.producers},
                 [=](Builder& k) {
                   if (is_possible(k, options)) Recurrence(k, options).describe();
                 })

@@ -33,10 +33,9 @@ bool is_possible(Builder& k, const DeltaRule& options) {
                                     d <= 80    ? 64
                                     : d <= 112 ? 96
                                                : 128));
-  good &= k.require(options.value_dim >= 64 && options.value_dim <= 256 &&
-                        options.value_dim % 64 == 0,
-                    fmt::format("value_dim = {}: expected a multiple of 64, from 64 to 256",
-                                options.value_dim));
+  good &= k.require(
+      options.value_dim >= 64 && options.value_dim <= 256 && options.value_dim % 64 == 0,
+      fmt::format("value_dim = {}: expected a multiple of 64, from 64 to 256", options.value_dim));
   good &= has_legal_type(k, options.type);
   good &= k.require(rows >= 64 && rows <= 128 && rows % 64 == 0 && options.value_dim % rows == 0,
                     fmt::format("values_per_block = {}: expected 64 or 128, a divisor of "

@@ -121,8 +121,7 @@ std::int64_t LaunchExample::of_delta_rule(std::string_view buffer) const {
   if (buffer == "starts") return sequences + 1;
   if (buffer == "S" || buffer == "S0" || buffer == "S1") return sequences * heads * keys * values;
   if (name_ != "delta_rule_decode") return 0;
-  if (buffer == "Q" || buffer == "K")
-    return sequences * tokens * example_size("key_heads") * keys;
+  if (buffer == "Q" || buffer == "K") return sequences * tokens * example_size("key_heads") * keys;
   // Gates may be those of elements of keys.
   return sequences * tokens * heads * (buffer == "g" ? keys : buffer == "beta" ? 1 : values);
 }

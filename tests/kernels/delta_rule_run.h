@@ -63,8 +63,7 @@ struct Inputs {
     for (Elements* each : {&q, &k})
       for (std::size_t row = 0; row < each->values.size(); row += d) {
         double length = 0;
-        for (std::size_t c = 0; c < d; ++c)
-          length += each->values[row + c] * each->values[row + c];
+        for (std::size_t c = 0; c < d; ++c) length += each->values[row + c] * each->values[row + c];
         for (std::size_t c = 0; c < d; ++c) {
           const double x =
               each->values[row + c] / std::sqrt(length) * (each == &q ? std::sqrt(of.key_dim) : 1);
@@ -190,8 +189,8 @@ inline Results run(Device& device, const Target& target, DeltaRule with, const P
   chunks.add(of.tokens()).add(of.heads).add(of.key_heads).add(of.sequences()).add(q).add(k);
   chunks.add(g).add(beta).add(starts).add(transforms).add(weights).add(decays);
   if (of.channel_gates) chunks.add(qg).add(kg).add(ke);
-  const unsigned most = std::max(
-      with.chunk_blocks(*std::max_element(of.lengths.begin(), of.lengths.end())), 1U);
+  const unsigned most =
+      std::max(with.chunk_blocks(*std::max_element(of.lengths.begin(), of.lengths.end())), 1U);
   if (!launched(device, *first, {most, heads, sequences}, chunks)) return {};
   Arguments rest;
   rest.add(of.tokens()).add(of.heads).add(of.key_heads).add(of.sequences()).add(in.scale);
@@ -208,8 +207,8 @@ inline Results run(Device& device, const Target& target, DeltaRule with, const P
   return out;
 }
 
-/// Of outputs and states, by their largest magnitude: T, D, the weights and the state are rounded to
-/// `type` for the products, and O for the result. `most` is in units in the last place of 1.
+/// Of outputs and states, by their largest magnitude: T, D, the weights and the state are rounded
+/// to `type` for the products, and O for the result. `most` is in units in the last place of 1.
 inline void expect_near(const char* what, Type type, const std::vector<double>& got,
                         const std::vector<double>& expected, double most) {
   ASSERT_EQ(got.size(), expected.size()) << what;
@@ -243,8 +242,7 @@ inline void expect_prefill(Device& device, const Target& target, const DeltaRule
 }
 
 /// Sequences of equal lengths, without tokens around them.
-inline void expect_decode(Device& device, const Target& target, DeltaRuleDecode with,
-                          Problem of) {
+inline void expect_decode(Device& device, const Target& target, DeltaRuleDecode with, Problem of) {
   SCOPED_TRACE(fmt::format("{} on {}", of.text(), target.text()));
   of.initial_state = true;
   with.key_dim = of.key_dim, with.value_dim = of.value_dim, with.type = of.type;
@@ -270,10 +268,10 @@ inline void expect_decode(Device& device, const Target& target, DeltaRuleDecode 
                                   .add(beta)
                                   .add(s)
                                   .add(o);
-  if (!launched(device, *compiled,
-                {with.blocks(), static_cast<unsigned>(of.heads),
-                 static_cast<unsigned>(of.sequences())},
-                arguments))
+  if (!launched(
+          device, *compiled,
+          {with.blocks(), static_cast<unsigned>(of.heads), static_cast<unsigned>(of.sequences())},
+          arguments))
     return;
   const Results expected = reference(of, in);
   const std::vector<float> state = *s.read_all<float>();

@@ -24,8 +24,12 @@ TEST(DeltaRule, IsTheRecurrenceOfPackedSequences) {
   for (const char* arch : {"sm_80", "sm_90a"}) {
     Device device = checked();
     expect_prefill(device, target_of(arch), on(arch),
-                   {.key_dim = 64, .value_dim = 64, .lengths = {150, 0, 1, 64, 63, 65}, .heads = 2,
-                    .before = 3, .after = 70});
+                   {.key_dim = 64,
+                    .value_dim = 64,
+                    .lengths = {150, 0, 1, 64, 63, 65},
+                    .heads = 2,
+                    .before = 3,
+                    .after = 70});
   }
 }
 
@@ -33,8 +37,13 @@ TEST(DeltaRule, TakesAStateAndSharedKeys) {
   for (const char* arch : {"sm_80", "sm_90a"}) {
     Device device = checked();
     expect_prefill(device, target_of(arch), on(arch),
-                   {.key_dim = 64, .value_dim = 128, .type = f16, .initial_state = true,
-                    .lengths = {70, 0}, .heads = 4, .key_heads = 2});
+                   {.key_dim = 64,
+                    .value_dim = 128,
+                    .type = f16,
+                    .initial_state = true,
+                    .lengths = {70, 0},
+                    .heads = 4,
+                    .key_heads = 2});
   }
 }
 
@@ -54,7 +63,10 @@ TEST(DeltaRule, TakesStrongGates) {
     for (const double strongest : {60.0, 6.0, 0.0}) {
       Device device = checked();
       expect_prefill(device, target_of("sm_90a"), on("sm_90a"),
-                     {.key_dim = 64, .value_dim = 64, .channel_gates = channels, .lengths = {100},
+                     {.key_dim = 64,
+                      .value_dim = 64,
+                      .channel_gates = channels,
+                      .lengths = {100},
                       .strongest_gate = strongest});
     }
 }
@@ -64,8 +76,13 @@ TEST(DeltaRule, HasChannelGates) {
     for (const Type type : {f16, bf16}) {
       Device device = checked();
       expect_prefill(device, target_of(arch), on(arch),
-                     {.type = type, .channel_gates = true, .initial_state = true,
-                      .lengths = {150, 64}, .heads = 2, .before = 5, .after = 70});
+                     {.type = type,
+                      .channel_gates = true,
+                      .initial_state = true,
+                      .lengths = {150, 64},
+                      .heads = 2,
+                      .before = 5,
+                      .after = 70});
     }
 }
 
@@ -73,16 +90,24 @@ TEST(DeltaRule, ChannelGatesHaveAllSizes) {
   Device device = checked();
   for (const int key_dim : {64, 96, 128})
     expect_prefill(device, target_of("sm_90a"), on("sm_90a"),
-                   {.key_dim = key_dim, .value_dim = 64, .channel_gates = true, .lengths = {65, 1},
-                    .heads = 2, .key_heads = 1});
+                   {.key_dim = key_dim,
+                    .value_dim = 64,
+                    .channel_gates = true,
+                    .lengths = {65, 1},
+                    .heads = 2,
+                    .key_heads = 1});
 }
 
 // What other sequences have does not matter: neither NaN nor how many there are.
 TEST(DeltaRule, SequencesDoNotAffectEachOther) {
   for (const bool channels : {false, true})
     for (const char* arch : {"sm_80", "sm_90a"}) {
-      const Problem of{.key_dim = 64, .value_dim = 64, .channel_gates = channels,
-                       .lengths = {70, 30, 66}, .before = 2, .after = 80};
+      const Problem of{.key_dim = 64,
+                       .value_dim = 64,
+                       .channel_gates = channels,
+                       .lengths = {70, 30, 66},
+                       .before = 2,
+                       .after = 80};
       Inputs in(of);
       const Results clean = [&] {
         Device device = checked();
@@ -114,7 +139,10 @@ TEST(DeltaRule, DecodesTokenByToken) {
       expect_decode(device, target_of(arch), with,
                     {.channel_gates = channels, .lengths = {1, 1, 1}, .heads = 2, .key_heads = 1});
       expect_decode(device, target_of(arch), with,
-                    {.key_dim = 64, .value_dim = 256, .type = f16, .channel_gates = channels,
+                    {.key_dim = 64,
+                     .value_dim = 256,
+                     .type = f16,
+                     .channel_gates = channels,
                      .lengths = {5, 5}});
     }
 }

@@ -315,7 +315,8 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
   for (const std::string kernel :
        {"gemm", "gemm_sum", "sparse_gemm", "block_scaled", "wmma_gemm", "scaled_gemm",
         "k_grouped_gemm", "mixed_gemm", "attention", "attention_backward", "decode", "mla_decode",
-        "delta_rule_chunks", "delta_rule", "delta_rule_decode", "transpose", "gate", "small_products", "one_mma"}) {
+        "delta_rule_chunks", "delta_rule", "delta_rule_decode", "transpose", "gate",
+        "small_products", "one_mma"}) {
     SCOPED_TRACE(kernel);
     const std::size_t line = list.find("\n", list.find("\n" + kernel + " ") + 1);
     std::string options = list.substr(line + 1, list.find("\n", line + 1) - line);

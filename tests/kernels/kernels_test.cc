@@ -127,7 +127,8 @@ std::vector<std::vector<std::byte>> outcome(Device& device, const Compiled& comp
 bool takes_any_numbers(std::string_view name) {
   return !name.starts_with("attention") && !name.ends_with("decode") && name != "sparse_gemm" &&
          name != "wmma_gemm" && name != "transpose" && name != "gate" && name != "block_scaled" &&
-         name != "scaled_gemm" && name != "small_products" && name != "mixed_gemm" && !name.starts_with("delta_rule");
+         name != "scaled_gemm" && name != "small_products" && name != "mixed_gemm" &&
+         !name.starts_with("delta_rule");
 }
 
 // The GPU's text, on the GPU and on the emulator: the same bits.

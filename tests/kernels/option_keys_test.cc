@@ -192,12 +192,10 @@ TEST(OptionKeys, HaveAllMembersInTheirOrder) {
                              .stages = 4,
                              .producers = 5}),
             "1 2 " + types({f16}) + "1 0 1 3 4 5 ");
-  EXPECT_EQ(key_of(DeltaRuleDecode{.key_dim = 1,
-                                   .value_dim = 2,
-                                   .type = f16,
-                                   .channel_gates = true,
-                                   .values_per_block = 3}),
-            "1 2 " + types({f16}) + "1 3 ");
+  EXPECT_EQ(
+      key_of(DeltaRuleDecode{
+          .key_dim = 1, .value_dim = 2, .type = f16, .channel_gates = true, .values_per_block = 3}),
+      "1 2 " + types({f16}) + "1 3 ");
   EXPECT_EQ(key_of(Gate{.activation = Activation::gelu, .type = bf16}), "2 " + types({bf16}));
 }
 

@@ -225,8 +225,7 @@ TEST(Schedules, DeltaRuleIsRightUnderSeeds) {
 TEST(Schedules, OneRunDecidesDeltaRule) {
   for (const char* target : {"sm_80", "sm_90a"})
     for (const bool channels : {false, true})
-      EXPECT_EQ(obstacles([&](Device& device) { expect_delta_rule(device, target, channels); }),
-                "")
+      EXPECT_EQ(obstacles([&](Device& device) { expect_delta_rule(device, target, channels); }), "")
           << target << channels;
 }
 

@@ -37,7 +37,8 @@ namespace tartan::TARTAN_ABI::kernels {
 ///   Q, K     [tokens][key_heads][key_dim]       V, O   [tokens][heads][value_dim], of `type`
 ///   g        [tokens][heads], f32; with channel_gates [tokens][heads][key_dim]
 ///   beta     [tokens][heads], f32
-///   starts   s32 [sequences + 1]: sequence i has the tokens from starts[i] to before starts[i + 1];
+///   starts   s32 [sequences + 1]: sequence i has the tokens from starts[i] to before starts[i +
+///   1];
 ///            not decreasing, within the tokens. A sequence may have none.
 ///   S0, S1   [sequences][heads][value_dim][key_dim], f32
 ///
@@ -52,7 +53,8 @@ namespace tartan::TARTAN_ABI::kernels {
 /// g is the natural logarithm of a gate: finite, 0 or below; above 0 the state grows, and results
 /// may overflow. Keys are usually normalized: where beta * |k|^2 is above 2, the recurrence itself
 /// diverges. Q, K and V are used as they are. Intermediate results are rounded to `type`, sums and
-/// the state are f32. With channel_gates, keys and queries are scaled in bf16's range: choose bf16.
+/// the state are f32; with channel_gates, products of a chunk's keys are those of elements in bf16,
+/// whose range they need.
 /// No sequence's result depends on what others have, NaN included; rows of no sequence are left as
 /// they are. NaN or infinity in a token makes results of its chunk and of later tokens of its head
 /// NaN.
