@@ -120,16 +120,14 @@ bool FunctionBuilder::is_constant(Value value) const {
 }
 
 bool FunctionBuilder::is_uniform(const Operation& operation) const {
-  switch (operation.kind) {
-    case OperationKind::variable:
-    case OperationKind::pure_statement: return false;
-    case OperationKind::special:
+  switch (row_of(operation.kind).uniform) {
+    case Uniform::no: return false;
+    case Uniform::yes: return true;
+    case Uniform::special:
       return isa::is_of_block(static_cast<isa::SpecialRegister>(
           Function::part(function_.numbers, operation.numbers)[0]));
-    default: break;
+    case Uniform::operands: break;
   }
-  const Effect effect = row_of(operation.kind).effect;
-  if (effect != Effect::none) return effect == Effect::frame;
   return std::ranges::all_of(Function::part(function_.operands, operation.operands),
                              [&](const Operand& each) {
                                const auto id = static_cast<std::size_t>(each.id);
@@ -327,7 +325,7 @@ Pointer FunctionBuilder::stand_in(StateSpace space) {
 
 void FunctionBuilder::split() { record(OperationKind::split, Type::none); }
 
-std::vector<Need> FunctionBuilder::copy_of(int mark, Half half, const std::map<int, int>& with) {
+std::vector<Need> FunctionBuilder::copy_of(int mark, Half half, std::span<const Renamed> with) {
   std::vector<Need> out =
       copy_half(function_, marks_.at(static_cast<std::size_t>(mark)), open_.back(), half, with);
   constants_.resize(static_cast<std::size_t>(function_.values), false);

@@ -158,9 +158,9 @@ class FunctionBuilder {
   /// `offsets` (width, height, ...): im2col mode.
   void pixels_load(Pointer to, Pointer map, std::span<const Value> coordinates,
                    std::span<const Value> offsets, Pointer mbarrier);
-  /// `adds`: to what is there, by cp.reduce.async.bulk.tensor.
+  /// A box of so many bytes. `adds`: to what is there, by cp.reduce.async.bulk.tensor.
   void tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from,
-                    bool adds = false);
+                    std::int64_t bytes, bool adds = false);
   void bulk_commit();
   /// Waits until at most `pending_groups` groups of this thread's stores still read shared memory.
   void bulk_wait_read(int pending_groups);
@@ -205,9 +205,9 @@ class FunctionBuilder {
   Pointer stand_in(StateSpace space);
   /// and where the second half begins.
   void split();
-  /// Here is a copy of what has been described at a mark, or a half of it; `with`: ids of stand-ins
-  /// and of what stands for them.
-  std::vector<Need> copy_of(int mark, Half half, const std::map<int, int>& with);
+  /// Here is a copy of what has been described at a mark, or a half of it; `with`: what stands for
+  /// which stand-in.
+  std::vector<Need> copy_of(int mark, Half half, std::span<const Renamed> with);
   // The block and the warp.
   void barrier();                     // bar.sync 0
   void barrier(int id, int threads);  // bar.sync of some of the block's warps
@@ -250,6 +250,8 @@ class FunctionBuilder {
   /// Stops the grid by __assertfail, which prints the text and the place.
   void fail_assertion(const std::string& text, const std::string& file, int line);
 
+  /// What has been recorded so far.
+  const Function& function() const { return function_; }
   /// What was recorded. After it the builder is empty.
   Function finish();
 

@@ -143,11 +143,25 @@ enum class Effect : std::uint8_t {
   acts,       // all else: memory, barriers, asynchronous operations
 };
 
+/// Whether its results surely are the same in all threads of a block.
+enum class Uniform : std::uint8_t {
+  no,
+  yes,
+  operands,  // where its operands are
+  special,   // where the special register is
+};
+
+/// By which operand an operation accesses memory, if by one: its number, or one of these.
+constexpr std::int8_t no_operand = -1, any_operand = -2;
+
 struct OperationRow {
   OperationKind kind;
   std::string_view name;
   Effect effect;
   bool folds;  // its results are constants where its operands are
+  Uniform uniform;
+  // The addresses that it reads and writes; instructions of a form write if they have no result.
+  std::int8_t reads = no_operand, writes = no_operand;
 };
 
 const OperationRow& row_of(OperationKind kind);

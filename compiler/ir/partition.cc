@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/ir/partition.h"
 
-#include <map>
+#include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -32,14 +33,13 @@ struct Position {
 class Needed {
  public:
   /// Those that the second role needs.
-  Needed(const Function& function, std::uint32_t from) : function_(function) {
+  Needed(const Function& function, std::uint32_t from) : Needed(function, false) {
     collect(from, none, false, true);
     collect_writes();
     follow_all();
   }
   /// Those that a half needs.
-  Needed(const Function& function, std::uint32_t from, Half half)
-      : function_(function), same_threads_(true) {
+  Needed(const Function& function, std::uint32_t from, Half half) : Needed(function, true) {
     collect(from, none, half == Half::both, true);
     bool behind = false;
     for (Position& each : positions_) {
@@ -51,12 +51,19 @@ class Needed {
 
   const std::vector<Need>& missing() const { return missing_; }
   bool has(std::uint32_t operation) const {
-    const auto found = position_of_.find(operation);
-    return found != position_of_.end() && positions_[found->second].kept;
+    const std::uint32_t position = position_of_[operation];
+    return position != none && positions_[position].kept;
   }
 
  private:
+  Needed(const Function& function, bool same_threads)
+      : function_(function),
+        same_threads_(same_threads),
+        position_of_(function.operations.size(), none),
+        made_by_(static_cast<std::size_t>(function.values), none) {}
+
   void follow_all() {
+    std::ranges::stable_sort(changes_, {}, &Change::variable);
     for (std::uint32_t i = 0; i < positions_.size(); ++i)
       if (positions_[i].own && is_root(operation(i))) keep(i);
     while (!open_.empty()) {
@@ -71,15 +78,16 @@ class Needed {
   }
 
   void collect(std::uint32_t region, std::uint32_t around, bool own, bool passed) {
-    for (const Operand& each : function_.regions[region].arguments) made_by_[each.id] = around;
+    for (const Operand& each : function_.regions[region].arguments)
+      made_by_[index(each.id)] = around;
     for (const std::uint32_t each : function_.regions[region].operations) {
       const auto here = static_cast<std::uint32_t>(positions_.size());
       positions_.push_back({each, around, own, passed});
       position_of_[each] = here;
       const Operation& op = function_.operations[each];
       for (const Operand& result : Function::part(function_.results, op.results))
-        made_by_[result.id] = here;
-      if (op.kind == OperationKind::set) changes_.emplace(operands(op)[0].id, here);
+        made_by_[index(result.id)] = here;
+      if (op.kind == OperationKind::set) changes_.push_back({operands(op)[0].id, here});
       const bool by_role = op.kind == OperationKind::by_role;
       for (std::uint32_t i = 0; i < op.regions.count; ++i)
         collect(op.regions.first + i, here, own || (by_role && i == 1),
@@ -106,24 +114,20 @@ class Needed {
   // The operands by which an operation of consumers may write memory: an address, or numbers that
   // may be addresses.
   std::span<const Operand> written_by(const Operation& op) const {
-    switch (op.kind) {
-      case OperationKind::store:
-      case OperationKind::store_vector:
-      case OperationKind::copy_async: return operands(op).first(1);
-      case OperationKind::statement: return operands(op);
-      case OperationKind::matrix:  // stmatrix
-        return op.results.count == 0 ? operands(op) : std::span<const Operand>();
-      default: return {};
-    }
+    const std::int8_t writes = row_of(op.kind).writes;
+    if (writes == no_operand || (op.form != none && op.results.count > 0)) return {};
+    return writes == any_operand ? operands(op)
+                                 : operands(op).subspan(static_cast<std::size_t>(writes), 1);
   }
 
   // Where the first role writes which memory.
   void collect_writes() {
-    makers_.resize(static_cast<std::size_t>(function_.values), nullptr);
+    makers_.resize(made_by_.size(), nullptr);
+    written_.resize(made_by_.size(), none);
     for (const Operation& op : function_.operations)
       for (const Operand& result : Function::part(function_.results, op.results))
-        makers_[static_cast<std::size_t>(result.id)] = &op;
-    std::set<int> seen;
+        makers_[index(result.id)] = &op;
+    std::vector<bool> seen(made_by_.size());
     for (const Position& each : positions_) {
       const Operation& op = function_.operations[each.operation];
       if (each.own) continue;
@@ -133,23 +137,24 @@ class Needed {
 
   // What makes a value, if that has no effect; or none.
   const Operation* maker(int id) const {
-    const Operation* made = id < 0 ? nullptr : makers_[static_cast<std::size_t>(id)];
+    const Operation* made = id < 0 ? nullptr : makers_[index(id)];
     if (!made) return nullptr;
     return row_of(made->kind).effect == Effect::none || is_memory(made->kind) ? made : nullptr;
   }
 
   // An address is computed from that of declared memory.
-  void note_write(int id, std::uint32_t place, std::set<int>& seen) {
+  void note_write(int id, std::uint32_t place, std::vector<bool>& seen) {
     const Operation* made = maker(id);
-    if (!made || !seen.insert(id).second) return;
-    if (is_memory(made->kind)) written_.emplace(id, place);
+    if (!made || seen[index(id)]) return;
+    seen[index(id)] = true;
+    if (is_memory(made->kind)) written_[index(id)] = place;
     for (const Operand& each : operands(*made)) note_write(each.id, place, seen);
   }
 
   // Where the first role writes what `address` points to.
   std::optional<std::uint32_t> write_to(int address) const {
-    if (const auto found = written_.find(address); found != written_.end()) return found->second;
     const Operation* made = maker(address);
+    if (made && written_[index(address)] != none) return written_[index(address)];
     return made && made->operands.count > 0 ? write_to(operands(*made)[0].id) : std::nullopt;
   }
 
@@ -166,7 +171,7 @@ class Needed {
   }
 
   void need(int id) {
-    if (const auto found = made_by_.find(id); found != made_by_.end()) keep(found->second);
+    if (id >= 0) keep(made_by_[index(id)]);
   }
 
   void miss(Need::Of what, const Operation& op, std::uint32_t written = 0) {
@@ -188,18 +193,27 @@ class Needed {
     for (std::uint32_t i = 0; i < op.regions.count; ++i)
       need(function_.regions[op.regions.first + i].result.id);
     if (op.kind != OperationKind::get && op.kind != OperationKind::for_range) return;
-    const auto [first, last] = changes_.equal_range(operands(op)[0].id);
-    for (auto each = first; each != last; ++each) keep(each->second);
+    for (const Change& each :
+         std::ranges::equal_range(changes_, operands(op)[0].id, {}, &Change::variable))
+      keep(each.position);
   }
+
+  static std::size_t index(int id) { return static_cast<std::size_t>(id); }
+
+  // A `set` of a variable.
+  struct Change {
+    int variable;
+    std::uint32_t position;
+  };
 
   const Function& function_;
   bool same_threads_ = false;  // execute the slice and the rest
   std::vector<Position> positions_;
-  std::map<std::uint32_t, std::uint32_t> position_of_;
-  std::map<int, std::uint32_t> made_by_;       // positions, by the values' ids
-  std::multimap<int, std::uint32_t> changes_;  // positions of `set`, by the variables' ids
-  std::vector<const Operation*> makers_;       // by the values' ids
-  std::map<int, std::uint32_t> written_;       // places, by the ids of declared memory
+  std::vector<std::uint32_t> position_of_;  // by operation, or none
+  std::vector<std::uint32_t> made_by_;      // positions, by the values' ids, or none
+  std::vector<Change> changes_;             // by variable
+  std::vector<const Operation*> makers_;    // by the values' ids
+  std::vector<std::uint32_t> written_;      // places, by the ids of declared memory, or none
   std::vector<std::uint32_t> open_;
   std::set<std::pair<Need::Of, std::uint32_t>> told_;  // with places
   std::vector<Need> missing_;
@@ -208,8 +222,11 @@ class Needed {
 // Copies operations with new results.
 class Copier {
  public:
-  Copier(Function& function, const Needed& needed, std::map<int, int> names = {})
-      : function_(function), needed_(needed), names_(std::move(names)) {}
+  Copier(Function& function, const Needed& needed, std::span<const Renamed> names = {})
+      : function_(function), needed_(needed), names_(static_cast<std::size_t>(function.values)) {
+    std::iota(names_.begin(), names_.end(), 0);
+    for (const Renamed& each : names) names_[static_cast<std::size_t>(each.from)] = each.to;
+  }
 
   void copy(std::uint32_t from, std::uint32_t to) {
     const std::vector<std::uint32_t> operations = function_.regions[from].operations;
@@ -254,18 +271,17 @@ class Copier {
   }
 
   Operand renamed(Operand operand) const {
-    if (const auto found = names_.find(operand.id); found != names_.end())
-      operand.id = found->second;
+    if (operand.id >= 0) operand.id = names_[static_cast<std::size_t>(operand.id)];
     return operand;
   }
   Operand anew(Operand result) {
-    result.id = names_[result.id] = function_.values++;
+    result.id = names_[static_cast<std::size_t>(result.id)] = function_.values++;
     return result;
   }
 
   Function& function_;
   const Needed& needed_;
-  std::map<int, int> names_;  // of values: those of their copies
+  std::vector<int> names_;  // of values: those of their copies
 };
 
 // What is left to the first role.
@@ -288,9 +304,9 @@ std::vector<Need> partition(Function& function, std::uint32_t from, std::uint32_
 }
 
 std::vector<Need> copy_half(Function& function, std::uint32_t from, std::uint32_t to, Half half,
-                            std::map<int, int> names) {
+                            std::span<const Renamed> names) {
   const Needed needed(function, from, half);
-  Copier(function, needed, std::move(names)).copy(from, to);
+  Copier(function, needed, names).copy(from, to);
   return needed.missing();
 }
 

@@ -12,8 +12,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <source_location>
+#include <span>
 #include <vector>
 
 #include "compiler/ir/function.h"
@@ -39,9 +39,13 @@ std::vector<Need> partition(Function& function, std::uint32_t from, std::uint32_
 
 enum class Half : std::uint8_t { both, before, behind };  // of a split
 
-/// Appends to region `to` a half of region `from`. `names`: ids of values that stand in it for
-/// those of the description.
+/// The ids of a value of the description and of the one that stands for it in a copy.
+struct Renamed {
+  int from, to;
+};
+
+/// Appends to region `to` a half of region `from`.
 std::vector<Need> copy_half(Function& function, std::uint32_t from, std::uint32_t to, Half half,
-                            std::map<int, int> names);
+                            std::span<const Renamed> names);
 
 }  // namespace tartan::TARTAN_ABI::codegen

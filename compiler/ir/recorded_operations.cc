@@ -243,8 +243,8 @@ void FunctionBuilder::pixels_load(Pointer to, Pointer map, std::span<const Value
 }
 
 void FunctionBuilder::tensor_store(Pointer map, std::span<const Value> coordinates, Pointer from,
-                                   bool adds) {
-  Operation& copy = record(OperationKind::tensor_store, Type::none, {map, from}, {adds});
+                                   std::int64_t bytes, bool adds) {
+  Operation& copy = record(OperationKind::tensor_store, Type::none, {map, from}, {adds, bytes});
   take(copy, coordinates);
 }
 

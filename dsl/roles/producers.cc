@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The producers' side of a pipeline: how its stages are filled and signalled.
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -50,7 +49,7 @@ class FillApart {
   void issue(codegen::Half half, const Scalar& t, const Scalar& stage, codegen::Pointer full) {
     codegen::Value tile = state_.value(t, is_constant(t) ? t_.type : Type::none);
     if (tile.type != t_.type) tile = state_.f().convert(tile, t_.type);
-    const std::map<int, int> with{
+    const codegen::Renamed with[] = {
         {t_.id, tile.id}, {stage_.id, state_.value(stage, u32).id}, {full_.id, full.id}};
     for (const codegen::Need& each : state_.f().copy_of(mark_, half, with))
       state_.log.report_at(

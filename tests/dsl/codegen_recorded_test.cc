@@ -148,8 +148,10 @@ TEST(Recorded, AHalfHasItsOwnEffectsAndWhatTheseNeed) {
     f.store(out, f.multiply(shared, shared));
   });
   const Value first = f.special(isa::SpecialRegister::ctaid_x);
-  EXPECT_TRUE(f.copy_of(apart, Half::behind, {{index.id, first.id}}).empty());
-  EXPECT_TRUE(f.copy_of(apart, Half::before, {{index.id, f.constant(u32, 5).id}}).empty());
+  EXPECT_TRUE(f.copy_of(apart, Half::behind, std::vector<Renamed>{{index.id, first.id}}).empty());
+  EXPECT_TRUE(
+      f.copy_of(apart, Half::before, std::vector<Renamed>{{index.id, f.constant(u32, 5).id}})
+          .empty());
   EXPECT_EQ(body_of(f),
             "  %5: u32 = special #9\n"
             "  %6: u32 = add %5 1\n"

@@ -211,7 +211,7 @@ TEST(Memory, AssemblyOfTmaIsInTheTable) {
   f.proxy_fence();
   f.if_then(elected, [&] {
     for (std::size_t rank = 1; rank <= 5; ++rank)
-      f.tensor_store(map, std::vector<Value>(rank, zero), tile);
+      f.tensor_store(map, std::vector<Value>(rank, zero), tile, 512);
     f.bulk_commit();
     f.bulk_wait_read(0);
   });

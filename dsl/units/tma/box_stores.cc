@@ -184,7 +184,8 @@ class BoxStorer {
                      col = tile_.place().col + batch[i].left;
         f.tensor_store(maps[i],
                        by_rows() ? matrix_.coordinates(col, row) : matrix_.coordinates(row, col),
-                       address_of(state_, staged(number, i, batch[i]), 0, 0), adds_);
+                       address_of(state_, staged(number, i, batch[i]), 0, 0),
+                       std::int64_t{lines(batch[i])} * line_bytes(batch[i]), adds_);
       }
       f.bulk_commit();
     });
