@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // dsl/state/stage_checks.h - mistakes in the callbacks of pipelines: a ring indexed by something
-// else than the stage that the callback is given, and variables by which `use` talks to `fill`,
-// which runs ahead of it. Not installed.
+// else than the stage that the callback is given, by another pipeline's or that of a step that is
+// over, or another pipeline's ring; and variables by which `use` talks to `fill`, which runs ahead
+// of it. Not installed.
 #pragma once
 
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,19 +23,19 @@ class StageChecks {
     int stages = 0;
     bool fills = false;
     Scalar t, stage;
+    Place at = {};  // of the pipeline
   };
 
   /// Inside a callback, while it lives.
   class Scope {
    public:
     Scope(StageChecks& checks, Callback callback);
-    ~Scope() { checks_.current_ = std::move(before_); }
+    ~Scope() { checks_.open_.pop_back(); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     StageChecks& checks_;
-    std::optional<Callback> before_;
   };
 
   /// The callbacks of both roles belong to the same pipeline: `number` of those inside roles().
@@ -57,12 +56,31 @@ class StageChecks {
     Place at;
     std::string message;
   };
+  // A ring that a use callback indexes by its stage.
+  struct Use {
+    int memory, pipeline;
+    Place at, pipeline_at;
+    std::string ring;
+  };
+  // A stage that a callback was given.
+  struct Given {
+    int value, pipeline;
+    Place at;  // of the pipeline
+  };
   using Variable = std::pair<int, int>;  // pipeline, number
 
-  std::optional<Callback> current_;
+  const Callback* current() const { return open_.empty() ? nullptr : &open_.back(); }
+  bool is_open(int pipeline) const;
+  bool is_stage_of_others(Log& log, const std::string& ring, const Scalar& index,
+                          const Place& at) const;
+  void report_rings(Log& log) const;
+
+  std::vector<Callback> open_;  // that are being described, the innermost last
   int next_ = 0;
-  std::set<std::pair<int, int>> filled_;  // memories by pipelines
+  std::map<std::pair<int, int>, Place> filled_;  // memories by pipelines; where those are
   std::vector<Suspect> suspects_;
+  std::vector<Use> uses_;
+  std::vector<Given> given_;
   std::map<Variable, Place> read_by_fill_, changed_by_use_;
 };
 
