@@ -48,7 +48,7 @@ bool is_storable(KernelState& state, const Tensor& to, const WarpTile& tile) {
   if (tile.fragments().empty()) return state.log.note_empty("the tile"), false;
   for (const Fragment& each : tile.fragments())
     if (is_bad(each)) return false;
-  if (to.memory < 0 || !is_whole(tile)) return false;
+  if (to.memory < 0 || !state.owns(to, to.name) || !is_whole(tile)) return false;
   return !(state.memories.of(to).in_shared || to.divided) || has_room(state, to, tile.place());
 }
 
