@@ -78,6 +78,48 @@ TEST(CallbackRuns, OnceWhereTheFillWaitsForThePreviousLaunch) {
             (Runs{.body = 1, .fill = 1, .use = 1}));
 }
 
+TEST(CallbackRuns, OnceForBodiesOfLoopsAndConditions) {
+  int loops = 0, conditions = 0, others = 0, tiles = 0;
+  const Kernel bodies = kernel("bodies", {.block = 32}, [&](Builder& k) {
+    loops = conditions = others = tiles = 0;
+    auto out = k.global("out", u32, row_major(64, 64));
+    const auto count = [&](int& runs) { ++runs, k.write(out, 0, k.thread(), 1); };
+    k.loop(0, 4, 1, [&](Scalar) { count(loops); });
+    k.when(
+        k.lane() < 4, [&] { count(conditions); }, [&] { count(others); });
+    k.each_tile(64, 64, {.m = 16, .n = 16}, [&](Scalar, Scalar) { count(tiles); });
+  });
+  ASSERT_TRUE(compile(bodies, target_of("sm_80")));
+  EXPECT_EQ(loops, 1);
+  EXPECT_EQ(conditions, 1);
+  EXPECT_EQ(others, 1);
+  EXPECT_EQ(tiles, 1);
+}
+
+TEST(CallbackRuns, OnceForWhatWarpgroupsDoInTurn) {
+  int bodies = 0, turns = 0;
+  const Kernel two = kernel("two", {.block = 256, .producers = 4}, [&](Builder& k) {
+    bodies = turns = 0;
+    auto in = k.global("in", f32, row_major(1, 128)), out = k.global("out", f32, row_major(2, 128));
+    auto ring = k.shared("ring", f32, RingLayout{row_major(1, 128), 2});
+    k.roles([&] {
+      k.pipeline(
+          2, 2, [&](Scalar, Scalar s) { k.copy(in, ring[s]); },
+          [&](Scalar, Scalar s) {
+            k.write(out, k.thread() / 128, k.thread() % 128, k.read(ring[s], 0, k.lane()));
+          });
+      k.warpgroups([&](int w) {
+        ++bodies;
+        k.in_turn([&] { ++turns, k.write(out, w, k.thread(), k.constant(f32, 1)); });
+      });
+    });
+  });
+  const auto compiled = compile(two, target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(bodies, 2);
+  EXPECT_EQ(turns, 2);  // one of each
+}
+
 // The exceptions.
 
 TEST(CallbackRuns, APeeledUseIsDescribedForItsFirstTileToo) {
@@ -136,6 +178,67 @@ TEST(CallbackRuns, AConditionOfLoopWhileIsDescribedTwice) {
   ASSERT_TRUE(compile(loops, target_of("sm_80")));
   EXPECT_EQ(conditions, 2);
   EXPECT_EQ(bodies, 1);
+}
+
+// Before the loop, and at the end of each step.
+TEST(CallbackRuns, WhatIsAheadOfAStageIsDescribedTwice) {
+  for (const int producers : {0, 4})
+    EXPECT_EQ(
+        runs_of(
+            "sm_90a",
+            [](Parts& p, Runs& runs) {
+              p.k.pipeline(
+                  {.stages = 2}, 2, [&](Scalar t, Scalar s) { ++runs.fill, p.fill(t, s); },
+                  [&](Scalar) { ++runs.ahead; },
+                  [&](Scalar, Scalar s, const std::function<void()>&) { ++runs.use, p.add(s); });
+            },
+            producers),
+        (Runs{.body = 1, .fill = producers ? 1 : 2, .use = 1, .ahead = 2}));
+}
+
+// The body of roles(), and with it the kernel's, once more where only the whole of it tells that a
+// ring in which a tile is staged is needed afterwards.
+TEST(CallbackRuns, AKernelIsDescribedAgainWhoseRingIsReadBehindAStore) {
+  for (const bool reads : {false, true}) {
+    int bodies = 0, uses = 0;
+    constexpr int m = 128, stages = 7;  // 224 of 227 KB: nothing else can be staged
+    const Tile tile{.m = m, .n = m, .k = size, .warps_m = 8, .warps_n = 1};
+    const Kernel staged = kernel("staged", {.block = 256, .producers = 4}, [&](Builder& k) {
+      ++bodies;
+      auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+      auto a = k.global("A", f16, row_major(m, 8 * size)),
+           b = k.global("B", f16, col_major(8 * size, m)), c = k.global("C", f16, row_major(m, m));
+      auto sa = k.shared("sA", f16, mma.shared_a(stages)),
+           sb = k.shared("sB", f16, mma.shared_b(stages));
+      k.roles([&] {
+        auto sum = mma.accumulator();
+        k.pipeline(
+            stages, 8,
+            [&](Scalar t, Scalar s) {
+              k.copy(a.tile(m, size, 0, t), sa[s]), k.copy(b.tile(size, m, t, 0), sb[s]);
+            },
+            [&](Scalar, Scalar s) { ++uses, sum = mma(sum, sa[s], sb[s]); });
+        k.store(c, convert(sum, f16));
+        if (reads) k.write(c, 0, 0, k.read(sa[1], 0, 0));
+      });
+    });
+    const auto compiled = compile(staged, target_of("sm_90a"));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_EQ(bodies, reads ? 2 : 1);
+    EXPECT_EQ(uses, reads ? 2 : 1);
+  }
+}
+
+// All of it for each version of PTX that may have what the kernel asks for.
+TEST(CallbackRuns, AKernelIsDescribedForALaterVersion) {
+  int bodies = 0;
+  const Kernel asks = kernel("asks", {.block = 32}, [&](Builder& k) {
+    ++bodies;
+    auto out = k.global("out", u32, row_major(1, 32));
+    k.write(out, 0, k.thread(), k.has("cvt.rn.f16x2.e4m3x2") ? 1 : 0);
+  });
+  ASSERT_TRUE(compile(asks, *Arch::parse("sm_89")));
+  EXPECT_EQ(bodies, 2);
 }
 
 // All threads fill: in front of the loop for each stage but one, and in it.
