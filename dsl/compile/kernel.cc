@@ -13,6 +13,7 @@
 #include "dsl/compile/compile_cache.h"
 #include "dsl/compile/dump.h"
 #include "dsl/compile/operations.h"
+#include "dsl/compile/order_checks.h"
 #include "dsl/layout/shared_memory.h"
 #include "dsl/state/names.h"
 #include "dsl/state/state.h"
@@ -245,6 +246,7 @@ void describe(const Kernel& kernel, const std::shared_ptr<detail::KernelState>& 
   detail::check_last_access(*state);
   state->stages.report(state->log);
   state->log.report_empty();
+  if (state->log.diags().ok()) check_order(*state);
   if (detail::with_roles(kernel.options(state->config.target)).producers > 0 &&
       !state->roles.divided && state->log.diags().ok())
     state->log.diags().report("kernel-option"_rule, kernel.place(),

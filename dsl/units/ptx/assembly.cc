@@ -133,8 +133,8 @@ class Statement {
   bool good_ = true;
 };
 
-// Whether threads wait for others in a text: at a barrier of the CTA or the cluster, or at an
-// mbarrier.
+}  // namespace
+
 bool waits(std::string_view text) {
   for (std::size_t at = text.find("bar"); at != std::string_view::npos;
        at = text.find("bar", at + 1)) {
@@ -145,6 +145,8 @@ bool waits(std::string_view text) {
   }
   return false;
 }
+
+namespace {
 
 // Threads may meet in the user's own text.
 void note_user_text(KernelState& state, std::string_view text) {

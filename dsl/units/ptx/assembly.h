@@ -14,6 +14,9 @@ namespace tartan::TARTAN_ABI::detail {
 /// Whether a statement has effects, or other lanes take part in it.
 enum class Effect : std::uint8_t { none, any };
 
+/// Whether threads wait for others in a text: at a barrier of the CTA or the cluster, or at an
+/// mbarrier.
+bool waits(std::string_view text);
 /// In `text`, %0, %1, ... are the results and then the operands. Constants among the operands
 /// become part of the text. Results of refused statements are refused scalars.
 std::vector<Scalar> assembled(KernelState& state, std::string_view text,

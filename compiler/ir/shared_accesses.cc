@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/ir/shared_accesses.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+namespace tartan::TARTAN_ABI::codegen {
+namespace {
+
+bool starts_before(const Part& x, const Part& y) { return x.begin < y.begin; }
+
+}  // namespace
+
+void Pending::add(Access access) {
+  std::ranges::sort(access.parts, starts_before);
+  for (const Part& each : access.parts)
+    access.longest = std::max(access.longest, each.end - each.begin);
+  accesses_.push_back(std::move(access));
+}
+
+void Pending::note(How how, const Threads& threads) {
+  syncs_.push_back({how, threads});
+  for (Access& each : accesses_)
+    if (!each.flying) each.syncs.push_back(syncs_.size() - 1);
+}
+
+void Pending::sync(const Threads& threads, const Threads& all) {
+  if (threads.covers(all)) sync_all();
+  else note(How::group, threads);
+}
+
+void Pending::sync_all() {
+  awaiting_ = {};
+  forget();
+}
+
+void Pending::forget() {
+  std::erase_if(accesses_, [](const Access& each) { return !each.flying; });
+}
+
+void Pending::sync_warps(const Threads& threads) { note(How::warps, threads); }
+void Pending::await_others(const Threads& threads) {
+  forget();
+  awaiting_ |= threads;
+}
+
+void Pending::take_turn(const Threads& threads) { note(How::turn, threads); }
+
+void Pending::land(const Threads& by, int team, std::size_t but) {
+  std::vector<Access*> own;
+  for (Access& each : accesses_)
+    if (each.flying && each.team == team && !each.parts.empty() &&
+        by.has(each.parts.front().thread))
+      own.push_back(&each);
+  std::size_t groups = 0;
+  int group = -1;
+  for (Access* const each : std::views::reverse(own)) {
+    groups += std::exchange(group, each->group) != each->group;
+    if (groups > but) each->flying = false, each->syncs.clear();
+  }
+}
+
+void Pending::merge(const Pending& other) {
+  awaiting_ |= other.awaiting_;
+  const std::size_t own = syncs_.size();
+  syncs_.insert(syncs_.end(), other.syncs_.begin(), other.syncs_.end());
+  for (const Access& each : other.accesses_) {
+    const auto here =
+        std::ranges::find(accesses_, each.serial, [](const Access& one) { return one.serial; });
+    if (here != accesses_.end()) continue;
+    accesses_.push_back(each);
+    for (std::size_t& sync : accesses_.back().syncs) sync += own;
+  }
+}
+
+bool Pending::disturb(const Access& x, const Access& y) {
+  if (x.memory != y.memory || (x.atomic && y.atomic)) return false;
+  return (x.reads && y.writes) || (x.writes && y.reads) || (x.atomic && y.writes) ||
+         (x.writes && y.atomic);
+}
+
+// Whether what the thread did is before what a thread of the other team does.
+bool Pending::is_ordered(const Access& before, int thread, int of_team, int team) const {
+  if (before.flying) return false;
+  const int first = thread / before.team * before.team, then_first = of_team / team * team;
+  if (first < then_first + team && then_first < first + before.team) return true;
+  const bool of_warps = thread / 32 != of_team / 32;
+  if (of_warps && (awaiting_.has(thread) || awaiting_.has(of_team))) return true;
+  if (before.syncs.empty()) return false;
+  const Threads then = Threads::range(then_first, team);
+  Threads behind = Threads::range(first, before.team);
+  for (const std::size_t each : before.syncs) {
+    const auto& [how, threads] = syncs_[each];
+    switch (how) {
+      case How::group:
+        if (behind.meets(threads)) behind |= threads;
+        break;
+      case How::turn:
+        if (!threads.covers(behind)) behind |= threads;
+        break;
+      case How::warps:
+        for (std::size_t i = 0; i < behind.warps.size(); ++i)
+          if (behind.warps[i] & threads.warps[i]) behind.warps[i] |= threads.warps[i];
+        break;
+    }
+  }
+  return behind.meets(then);
+}
+
+// 0: they do not meet; 1: only lanes of a warp do; 2: others do, too.
+int Pending::meeting(const Access& before, const Access& now) const {
+  int out = 0;
+  int last = -1, known = -1;
+  bool ordered = false;
+  for (const Part& part : now.parts) {
+    const Part from{.begin = part.begin - before.longest + 1};
+    for (auto each = std::ranges::lower_bound(before.parts, from, starts_before);
+         each != before.parts.end() && each->begin < part.end; ++each) {
+      if (each->end <= part.begin) continue;
+      if (each->thread != last || part.thread != known)
+        ordered = is_ordered(before, each->thread, part.thread, now.team);
+      last = each->thread, known = part.thread;
+      if (ordered) continue;
+      if (each->thread / 32 != part.thread / 32 || before.flying || before.team > 32) return 2;
+      out = 1;
+    }
+  }
+  return out;
+}
+
+}  // namespace tartan::TARTAN_ABI::codegen

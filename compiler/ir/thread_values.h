@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// compiler/ir/thread_values.h - what values of a description are in each thread of a block.
+// Not installed.
+//
+// Integers are computed from the threads' indices. What a description does not tell, such as a
+// parameter, an element of memory or the block's index, has a made-up number: which one depends on
+// the sample. Whoever walks over the operations says where a value is computed anew.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/ir/function.h"
+
+namespace tartan::TARTAN_ABI::codegen {
+
+/// How much of a value is known.
+enum class Known : std::uint8_t {
+  exactly,
+  made_up,  // but for what follows from the threads' indices
+  nowhere,  // it may be anything in each thread
+};
+
+/// A value in each thread, or in all: then there is one number.
+struct InThreads {
+  std::vector<std::int64_t> numbers;
+  Known known = Known::exactly;
+
+  bool is_same() const { return numbers.size() == 1; }
+  std::int64_t in(int thread) const {
+    return numbers[is_same() ? 0 : static_cast<std::size_t>(thread)];
+  }
+};
+
+/// The operation that makes each value; none of arguments.
+std::vector<const Operation*> makers_of(const Function& function);
+
+class ThreadValues {
+ public:
+  /// Each makes up other numbers: zeros, large ones, different ones.
+  static constexpr int samples = 3;
+
+  ThreadValues(const Function& function, const std::vector<const Operation*>& makers, int threads);
+
+  void begin(int sample);
+  const InThreads& of(int id);
+  void set(int id, InThreads value);
+  /// What has been computed since then is forgotten.
+  std::size_t mark() const { return computed_.size(); }
+  void forget(std::size_t mark);
+  InThreads constant(std::int64_t number) const { return {{number}}; }
+  /// Whether another sample may give anything else.
+  bool has_made_up() const { return made_up_; }
+  /// x + y as a register of that type holds it.
+  InThreads sum(const InThreads& x, const InThreads& y, Type type) const;
+
+ private:
+  InThreads compute(const Operation& op, int id);
+  InThreads unknown(const Operation& op, int id);
+  InThreads made_up(int id, Known known);
+  template <typename Fold>
+  InThreads folded(const Operation& op, Type type, const Fold& fold);
+  InThreads exchanged(const Operation& op);
+  std::span<const Operand> operands(const Operation& op) const {
+    return Function::part(function_.operands, op.operands);
+  }
+  std::int64_t number(const Operation& op, std::size_t which = 0) const {
+    return Function::part(function_.numbers, op.numbers)[which];
+  }
+
+  const Function& function_;
+  const std::vector<const Operation*>& makers_;
+  int threads_;
+  int sample_ = 0;
+  bool made_up_ = false;
+  std::int64_t instance_ = 0;      // how often values were forgotten
+  std::vector<InThreads> values_;  // by id; no numbers: not computed
+  std::vector<int> computed_;      // ids, in order
+};
+
+}  // namespace tartan::TARTAN_ABI::codegen
