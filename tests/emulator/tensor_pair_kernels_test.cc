@@ -182,6 +182,33 @@ TEST(EmulatorTensorPairKernels, FindMistakes) {
   }
 }
 
+// No barrier of the cluster at the end: all threads arrive in both CTAs when they have read D, and
+// the warps that deallocate wait for that. What else came to a CTA's mbarriers is over with phases
+// that it has waited for.
+TEST(EmulatorTensorPairKernels, EndWithoutABarrier) {
+  const PairKernel kernel = kernel_of("f16", 128, 32, 3);
+  const std::string waits =
+      "READ:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [read], 0;\n"
+      "@!p bra READ;\n";
+  std::string arrives = "mov.u32 r3, read;\n";
+  for (const int rank : {0, 1})
+    arrives += fmt::format(
+        "mapa.shared::cluster.u32 r4, r3, {};\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [r4];\n",
+        rank);
+  const std::string right = changed(
+      text_of(kernel),
+      {{barrier + "@!alloc bra FREED;\n", arrives + "@!alloc bra FREED;\n" + waits},
+       {"mbarrier.init.shared::cta.b64 [done], 1;\n",
+        "mbarrier.init.shared::cta.b64 [done], 1;\nmbarrier.init.shared::cta.b64 [read], 256;\n"},
+       {".b64 full[2]", ".b64 read, full[2]"}});
+  const KernelRun run = run_pair(kernel, right);
+  ASSERT_EQ(findings_text(run), "");
+  EXPECT_EQ(difference(kernel.whole, run.out), "");
+  const std::string text = findings_text(run_pair(kernel, changed(right, {{waits, ""}})));
+  EXPECT_NE(text.find("tcgen05.dealloc"), std::string::npos) << text;
+}
+
 // Cells that a CTA stores before products of the pair.
 TEST(EmulatorTensorPairKernels, FindStoresThatAreUnderWay) {
   std::mt19937 random(1);
