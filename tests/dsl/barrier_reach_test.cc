@@ -20,7 +20,10 @@ Kernel kernel_of(const Body& body, bool roles, bool dynamic) {
     auto ring = k.shared("ring", f32, RingLayout{row_major(1, block), 2});
     k.roles([&] {
       k.pipeline(
-          {.stages = 2}, 2, [&](Scalar, Scalar s) { k.copy(in.tile(1, block, 0, 0), ring[s]); },
+          {.stages = 2}, 2,
+          [&](Scalar, Scalar s) {
+            k.copy(in.tile({0, 0}, {1, block}), ring[s]);
+          },
           [&](Scalar, Scalar s) { k.write(out, 0, k.thread(), k.read(ring[s], 0, k.thread())); });
       body(k, k.thread(), n);
     });

@@ -104,7 +104,7 @@ TEST(CallbackRuns, OnceForWhatWarpgroupsDoInTurn) {
     auto ring = k.shared("ring", f32, RingLayout{row_major(1, 128), 2});
     k.roles([&] {
       k.pipeline(
-          2, 2, [&](Scalar, Scalar s) { k.copy(in, ring[s]); },
+          {.stages = 2}, 2, [&](Scalar, Scalar s) { k.copy(in, ring[s]); },
           [&](Scalar, Scalar s) {
             k.write(out, k.thread() / 128, k.thread() % 128, k.read(ring[s], 0, k.lane()));
           });
@@ -213,9 +213,9 @@ TEST(CallbackRuns, AKernelIsDescribedAgainWhoseRingIsReadBehindAStore) {
       k.roles([&] {
         auto sum = mma.accumulator();
         k.pipeline(
-            stages, 8,
+            {.stages = stages}, 8,
             [&](Scalar t, Scalar s) {
-              k.copy(a.tile(m, size, 0, t), sa[s]), k.copy(b.tile(size, m, t, 0), sb[s]);
+              k.copy(a.tile({0, t}, {m, size}), sa[s]), k.copy(b.tile({t, 0}, {size, m}), sb[s]);
             },
             [&](Scalar, Scalar s) { ++uses, sum = mma(sum, sa[s], sb[s]); });
         k.store(c, convert(sum, f16));

@@ -40,9 +40,10 @@ Kernel leaving(Kept& kept, bool sound) {
     kept.variables.push_back(k.variable(k.constant(s32, 0))), kept.builders = {k};
     k.roles([&] {
       k.pipeline(
-          2, 1,
+          {.stages = 2}, 1,
           [&](Scalar t, Scalar s) {
-            k.copy(a.tile(size, size, 0, t), sa[s]), k.copy(b.tile(size, size, t, 0), sb[s]);
+            k.copy(a.tile({0, t}, {size, size}), sa[s]),
+                k.copy(b.tile({t, 0}, {size, size}), sb[s]);
           },
           [&](Scalar t, Scalar s) {
             sum = mma(sum, sa[s], sb[s]);
@@ -64,7 +65,7 @@ void use(Kept& kept, Builder* k) {
   kept.variables[0] = sum, std::ignore = Scalar(kept.variables[0]) + 1;
   for (Ring& each : kept.rings) {
     const Shared one = each[stage], first = each[0];
-    std::ignore = one.tile(16, 16, sum, 0);
+    std::ignore = one.tile({sum, 0}, {16, 16});
     kept.sums[0] = (*kept.mma)(kept.sums[0], one, first);
     kept.mma->add(kept.sums[0], one, first);
   }
@@ -75,18 +76,18 @@ void use(Kept& kept, Builder* k) {
   std::ignore = kept.tiles[0] + WarpTile(kept.sums[0]);
   kept.fragment_variables[0] = kept.fragments[0];
   std::ignore = Fragment(kept.fragment_variables[0]);
-  for (Global& each : kept.matrices) std::ignore = each.tile(16, 16, stage, 0);
+  for (Global& each : kept.matrices) std::ignore = each.tile({stage, 0}, {16, 16});
   kept.builders.push_back(kept.builders[0]);
   if (k) kept.builders[0] = *k;
   Builder& by = kept.builders[0];
-  by.copy(kept.matrices[0].tile(size, size, 0, 0), kept.rings[0][stage]);
+  by.copy(kept.matrices[0].tile({0, 0}, {size, size}), kept.rings[0][stage]);
   by.write(kept.matrices[1], 0, stage, by.constant(f32, 1));
   std::ignore = by.read(kept.rings[0][1], 0, stage);
   by.store(kept.matrices[1], kept.tiles[0]), by.store(kept.matrices[1], kept.sums[0]);
   by.barrier(), by.when(sum < 3, [&] { by.barrier(); });
   by.loop(0, sum, 1, [&](Scalar i) { by.write(kept.matrices[1], 0, i, by.constant(f32, 1)); });
   by.pipeline(
-      2, sum, [&](Scalar, Scalar s) { by.copy(kept.matrices[0], kept.rings[0][s]); },
+      {.stages = 2}, sum, [&](Scalar, Scalar s) { by.copy(kept.matrices[0], kept.rings[0][s]); },
       [&](Scalar, Scalar s) {
         kept.sums[0] = (*kept.mma)(kept.sums[0], kept.rings[0][s], kept.rings[1][s]);
       });

@@ -132,20 +132,21 @@ const Program programs[] = {
       "insert a warp_sync() between them"}},
     {"a tile that a fragment was loaded of",
      [](Given& g) {
-       g.k.copy(g.halves.tile(64, 64, 0, 0), g.tile);
+       g.k.copy(g.halves.tile({0, 0}, {64, 64}), g.tile);
        g.k.barrier();
-       const Fragment a = g.k.load(operand_a(m16n8k16, f16), g.tile.tile(16, 16, g.k.warp(), 0));
+       const Fragment a =
+           g.k.load(operand_a(m16n8k16, f16), g.tile.tile({g.k.warp(), 0}, {16, 16}));
        g.order();
-       g.k.copy(g.halves.tile(64, 64, 0, 1), g.tile);
+       g.k.copy(g.halves.tile({0, 1}, {64, 64}), g.tile);
        g.k.barrier();
        g.k.write(g.out, 0, g.t, g.k.convert(g.k.elements(a)[0], f32));
      },
      {"tile was read at", "is written without a barrier"}},
     {"a tile that was copied to global memory",
      [](Given& g) {
-       g.k.copy(g.halves.tile(64, 64, 0, 0), g.tile);
+       g.k.copy(g.halves.tile({0, 0}, {64, 64}), g.tile);
        g.k.barrier();
-       g.k.copy(g.tile, g.halves.tile(64, 64, 1, 1));
+       g.k.copy(g.tile, g.halves.tile({1, 1}, {64, 64}));
        g.order();
        g.k.write(g.tile, 63 - g.t / 2, g.t % 2, g.k.convert(g.element(0), f16));
      },
@@ -190,7 +191,7 @@ const Program programs[] = {
        auto i = g.k.variable(g.k.constant(s32, 0));
        g.k.loop_while([&] { return Scalar(i) < g.n; },
                       [&] {
-                        g.k.copy(g.halves.tile(64, 64, 0, 0), g.tile);
+                        g.k.copy(g.halves.tile({0, 0}, {64, 64}), g.tile);
                         g.k.barrier();
                         const Scalar x = g.k.read(g.tile, g.t % 64, g.t / 2);
                         g.k.write(g.out, i, g.t, g.k.convert(x, f32));
@@ -202,9 +203,10 @@ const Program programs[] = {
     {"a loop of tiles",
      [](Given& g) {
        g.k.each_tile(128, 128, {.m = 64, .n = 64}, [&](Scalar row, Scalar col) {
-         g.k.copy(g.halves.tile(64, 64, row, col), g.tile);
+         g.k.copy(g.halves.tile({row, col}, {64, 64}), g.tile);
          g.k.barrier();
-         const Fragment a = g.k.load(operand_a(m16n8k16, f16), g.tile.tile(16, 16, g.k.warp(), 0));
+         const Fragment a =
+             g.k.load(operand_a(m16n8k16, f16), g.tile.tile({g.k.warp(), 0}, {16, 16}));
          g.order();
          g.k.write(g.out, row, col * 64 + g.t, g.k.convert(g.k.elements(a)[0], f32));
        });
@@ -228,7 +230,9 @@ const Program programs[] = {
        g.k.roles([&] {
          g.k.pipeline(
              {.stages = 2}, 4,
-             [&](Scalar, Scalar stage) { g.k.copy(g.halves.tile(64, 64, 0, 0), ring[stage]); },
+             [&](Scalar, Scalar stage) {
+               g.k.copy(g.halves.tile({0, 0}, {64, 64}), ring[stage]);
+             },
              [&](Scalar, Scalar stage) {
                const Scalar x = g.k.convert(g.k.read(ring[stage], 0, g.k.thread() % 64), f32);
                g.k.write(g.s, 0, g.k.thread(), x);
@@ -246,16 +250,16 @@ const Program programs[] = {
        auto mma = g.k.tiled_mma(g.k.best_mma(f16, f16, f32), shape);
        auto a = g.k.shared("a", f16, mma.shared_a(1))[0],
             b = g.k.shared("b", f16, mma.shared_b(1))[0];
-       g.k.copy(g.halves.tile(64, 64, 0, 0), a);
-       g.k.copy(g.halves.tile(64, 64, 0, 1), b);
+       g.k.copy(g.halves.tile({0, 0}, {64, 64}), a);
+       g.k.copy(g.halves.tile({0, 1}, {64, 64}), b);
        g.k.barrier();
        auto sum = mma.accumulator();
        sum = mma(sum, a, b);
        g.order();
-       g.k.copy(g.halves.tile(64, 64, 1, 0), a);
+       g.k.copy(g.halves.tile({1, 0}, {64, 64}), a);
        g.k.barrier();
        sum = mma(sum, a, b);
-       g.k.store(g.out.tile(64, 64, 0, 0), sum);
+       g.k.store(g.out.tile({0, 0}, {64, 64}), sum);
      },
      {"a was read at", "is written without a barrier"}},
     {"accumulators that are stored to shared memory",
@@ -298,8 +302,8 @@ const Program programs[] = {
            g.k.pipeline(
                {.stages = 2}, 2,
                [&](Scalar t, Scalar stage) {
-                 g.k.copy(g.halves.tile(64, 64, row, t), a[stage]);
-                 g.k.copy(g.halves.tile(64, 64, t, col), b[stage]);
+                 g.k.copy(g.halves.tile({row, t}, {64, 64}), a[stage]);
+                 g.k.copy(g.halves.tile({t, col}, {64, 64}), b[stage]);
                },
                [&](Scalar, Scalar stage) { mma.add(sum, a[stage], b[stage]); });
            g.k.store(rows, row_maximum(sum), sum);
@@ -332,9 +336,9 @@ const Program programs[] = {
     {"a tile that the same threads copy out and in",
      [](Given& g) {
        g.k.loop(0, g.n, 1, [&](Scalar) {
-         g.k.copy(g.halves.tile(64, 64, 0, 0), g.tile);
+         g.k.copy(g.halves.tile({0, 0}, {64, 64}), g.tile);
          g.k.barrier();
-         g.k.copy(g.tile, g.halves.tile(64, 64, 1, 1));
+         g.k.copy(g.tile, g.halves.tile({1, 1}, {64, 64}));
        });
      },
      {}},
@@ -397,7 +401,9 @@ const Program programs[] = {
        auto ring = g.k.shared("ring", f16, RingLayout{row_major(64, 64), 3});
        g.k.pipeline(
            {.stages = 3}, g.n,
-           [&](Scalar, Scalar stage) { g.k.copy(g.halves.tile(64, 64, 0, 0), ring[stage]); },
+           [&](Scalar, Scalar stage) {
+             g.k.copy(g.halves.tile({0, 0}, {64, 64}), ring[stage]);
+           },
            [&](Scalar t, Scalar stage) {
              g.k.write(g.out, t, g.k.thread(),
                        g.k.convert(g.k.read(ring[stage], 5, g.k.thread() % 64), f32));
@@ -427,7 +433,7 @@ TEST(SharedOrder, OfWarpgroupsIsThatOfTheirTurns) {
       auto s = k.shared("s", f32, row_major(1, 128));
       k.roles([&] {
         k.pipeline(
-            2, 2, [&](Scalar, Scalar stage) { k.copy(in, ring[stage]); },
+            {.stages = 2}, 2, [&](Scalar, Scalar stage) { k.copy(in, ring[stage]); },
             [&](Scalar, Scalar stage) {
               k.write(out, k.thread() / 128, k.thread() % 128,
                       k.read(ring[stage], 0, k.thread() % 128));

@@ -19,7 +19,7 @@ struct Rings {
                 const std::function<void(Scalar, Scalar)>& use) const {
     k.pipeline({.stages = 2}, 4, fill, use);
   }
-  void fill(const Shared& to) const { k.copy(in.tile(1, block, 0, 0), to); }
+  void fill(const Shared& to) const { k.copy(in.tile({0, 0}, {1, block}), to); }
 };
 using Body = std::function<void(Rings&)>;
 
