@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory that ordinary stores write and that wgmma or TMA reads through the async proxy,
-// without a fence.proxy.async in between. Checked on the fall-through path, if both addresses
+// Shared memory that ordinary stores write and that wgmma, tcgen05 or TMA reads through the async
+// proxy, without a fence.proxy.async in between. Checked on the fall-through path, if both addresses
 // derive from one variable and the places overlap: the bytes of a bulk copy of constant size, else
 // the same distance from the variable's start. Not seen: stores through generic addresses that do
 // not derive from a variable, red and atom. Also checks that tensor maps are in memory from which
@@ -60,9 +60,22 @@ class ProxyChecker {
       if (statement.kind == ptx::StatementKind::Instruction) {
         const Opcode opcode =
             context_.module.spelling(context_.module.instructions[statement.index]).opcode;
-        if (opcode == Opcode::wgmma || isa::is_bulk_copy(opcode)) return true;
+        if (opcode == Opcode::wgmma || tile_operands(opcode) || isa::is_bulk_copy(opcode))
+          return true;
       }
     return false;
+  }
+
+  // Operands from the second on that may be descriptors of tiles, of tcgen05.
+  static std::size_t tile_operands(Opcode opcode) {
+    switch (opcode) {
+      case Opcode::tcgen05_cp: return 1;
+      case Opcode::tcgen05_mma:
+      case Opcode::tcgen05_mma_sp:
+      case Opcode::tcgen05_mma_ws:
+      case Opcode::tcgen05_mma_ws_sp: return 2;
+      default: return 0;
+    }
   }
 
   void instruction(const ptx::Instruction& instruction) {
@@ -79,6 +92,9 @@ class ProxyChecker {
     } else if (spelling.opcode == Opcode::wgmma) {
       for (const ptx::Operand& operand : operands)
         if (operand.kind == ptx::OperandKind::Name) read(instruction, operand, 0);
+    } else if (const std::size_t tiles = tile_operands(spelling.opcode)) {
+      for (std::size_t i = 1; i < operands.size() && i <= tiles; ++i)
+        if (operands[i].kind == ptx::OperandKind::Name) read(instruction, operands[i], 0);
     } else if (isa::is_bulk_copy(spelling.opcode)) {
       tensor_map(instruction);
       if (operands.size() >= 2 && spelling.has("shared::cta"_q) && !to_shared(spelling))

@@ -162,6 +162,7 @@ TEST(EmulatorTensorMistakes, TensorMemory) {
                                   commits + waits + after);
   const auto without = [&](const std::string& from) { return small(edited(right, from, "")); };
   const std::string read = edited(result, "[ta]", "[own]") + wait_ld + give;
+  const std::string load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {w0}, [own];\n" + wait_ld;
   const Mistake mistakes[] = {
       {"03a",
        {.body = "", .threads = 128, .frees = false},
@@ -175,6 +176,10 @@ TEST(EmulatorTensorMistakes, TensorMemory) {
       {"11f", without(wait_st), small(right), By::run, "asynchronous-race",
        "expected tcgen05.wait::st in its warp"},
       {"11g", without(before), small(right), By::run, "tensor-fence", "before_thread_sync"},
+      // 34: a part of a warp.
+      {"34c",
+       small("and.b32 r3, r0, 31;\nsetp.lt.u32 p, r3, 16;\n@!p bra PART;\n" + load + "PART:\n"),
+       small(load), By::run, "divergent-collective", "which wait elsewhere"},
       // 12: P over S.
       {"12", small(right + ld + st + wait_ld + wait_st), small(right + ld + wait_ld + st + wait_st),
        By::run, "asynchronous-race", "expected tcgen05.wait::ld in its warp"},
