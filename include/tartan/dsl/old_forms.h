@@ -71,6 +71,8 @@ class OldForms {
   }
 
  private:
+  friend K;
+  OldForms() = default;
   K& k() { return static_cast<K&>(*this); }
 };
 
