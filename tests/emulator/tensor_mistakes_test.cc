@@ -212,9 +212,18 @@ TEST(EmulatorTensorMistakes, Accumulators) {
   const auto with = [&](const std::string& more) {
     return small(tiles(publish + issue + wide + more + end));
   };
+  // M 32 and N 64 of .ws are 16 columns in all lanes.
+  const auto stationary = [](int column) {
+    return fmt::format(
+        "mov.b32 r9, 0x2100010;\nadd.u32 r7, ta, {};\n"
+        "@q tcgen05.mma.ws.cta_group::1.kind::f16 [r7], da, da, r9, 0;\n",
+        column);
+  };
   const Mistake mistakes[] = {
       {"order-a", with(second), with(issue), By::run, "unspecified-order", "N 32"},
       {"order-b", with(beside), with(apart), By::run, "unspecified-order", "lane 0, column 8"},
+      {"order-d", with(stationary(16) + stationary(24)), with(stationary(16) + stationary(32)),
+       By::run, "unspecified-order", "column 24"},
       {"order-c", with(beside),
        small(tiles(publish + issue + commits + wait("done", "FIRST") + after + "bar.sync 0;\n" +
                    beside + commits + wait("done", "SECOND", 1))),

@@ -291,24 +291,21 @@ bool stores_behind_edges(Warp& warp, int lane, const TensorMap& map, const BoxCo
 
 // What the manual asks of elements that have padding in shared memory (PTX ISA 5.5.1.1).
 bool packed_as_copied(Warp& warp, int lane, const TensorMap& map, std::int32_t first, bool loads) {
+  const auto fail = [&](const Rule& rule, std::string why) {
+    warp.fail(rule, std::move(why), lane);
+    return false;
+  };
   if (packed_bytes(map.type) == chunk) return true;
-  if (!loads && map.type == Type::b4x16_p64) {
-    warp.fail("tensor-map"_rule, "elements of b4x16_p64 are loaded only: expected b4 for stores",
-              lane);
-    return false;
-  }
-  if (!loads && warp.block->cluster().values_are_followed()) {
-    warp.fail("unsupported-instruction"_rule,
-              "stores of b6x16_p32 pack elements, which no comparison of values follows", lane);
-    return false;
-  }
+  if (!loads && map.type == Type::b4x16_p64)
+    return fail("tensor-map"_rule, "elements of b4x16_p64 are loaded only: expected b4 for stores");
+  if (!loads && warp.block->cluster().values_are_followed())
+    return fail("unsupported-instruction"_rule,
+                "stores of b6x16_p32 pack elements, which no comparison of values follows");
   if (first % static_cast<std::int32_t>(map.row()) == 0) return true;
-  warp.fail("misaligned-access"_rule,
-            fmt::format("misaligned box: the innermost coordinate of {} must be a multiple of {}, "
-                        "found {}",
-                        name(map.type), map.row(), first),
-            lane);
-  return false;
+  return fail("misaligned-access"_rule,
+              fmt::format("misaligned box: the innermost coordinate of {} must be a multiple of "
+                          "{}, found {}",
+                          name(map.type), map.row(), first));
 }
 
 void copy_box(Warp& warp, const Op& op) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime/emulator/instructions/tensor_issue.h - what a tcgen05.mma says of its descriptors, its
-// collector and the lanes that it leaves out.
+// runtime/emulator/instructions/tensor_issue.h - what a tcgen05.mma says of its kind, its
+// descriptors, its collector and the lanes that it leaves out.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,26 @@ inline std::string meaning(TensorKind kind, std::uint32_t bits) {
 }
 inline std::string tile_meaning(std::uint64_t bits) {
   return isa::tile_descriptor_text({~std::uint64_t{0}, bits});
+}
+
+/// Of sm_107's kinds none.
+inline std::optional<TensorKind> kind_of(const isa::Spelling& spelling) {
+  using isa::operator""_q;
+  constexpr std::pair<isa::Qualifier, TensorKind> kinds[] = {
+      {"kind::f16"_q, TensorKind::f16},           {"kind::tf32"_q, TensorKind::tf32},
+      {"kind::f8f6f4"_q, TensorKind::f8f6f4},     {"kind::i8"_q, TensorKind::i8},
+      {"kind::mxf8f6f4"_q, TensorKind::mxf8f6f4}, {"kind::mxf4"_q, TensorKind::mxf4},
+      {"kind::mxf4nvf4"_q, TensorKind::mxf4nvf4}};
+  for (const auto& [word, kind] : kinds)
+    if (spelling.has(word)) return kind;
+  return std::nullopt;
+}
+
+/// Scales of a row along k.
+inline std::uint32_t blocks_of(const isa::Spelling& spelling, TensorKind kind) {
+  using isa::operator""_q;
+  if (spelling.has("scale_vec::4X"_q) || spelling.has("block16"_q)) return 4;
+  return kind == TensorKind::mxf8f6f4 ? 1 : is_scaled(kind) ? 2 : 0;
 }
 
 inline CollectorUse collector_of(const isa::Spelling& spelling) {

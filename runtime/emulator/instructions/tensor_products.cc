@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor core of tcgen05 (PTX ISA 9.0, 9.7.16.10 to 12): products of a CTA or a pair, and the
-// mbarriers that hear of their end.
+// The tensor core of tcgen05 (PTX ISA 9.0, 9.7.16.10): products of a CTA or a pair.
 //
-// A product is done when it is issued, a commit then or, under a schedule, later. Observers know
-// that D, and what it reads, is the tensor core's up to the phase of the mbarrier of a commit.
+// A product is done when it is issued. Observers know that D, and what it reads, is the tensor
+// core's up to the phase of the mbarrier of a commit (tensor_commits.cc).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 #include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/instructions/tensor_agreement.h"
+#include "runtime/emulator/instructions/tensor_commits.h"
 #include "runtime/emulator/instructions/tensor_issue.h"
 #include "runtime/emulator/instructions/tensor_operands.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -311,6 +311,8 @@ class Multiplication {
                     .column = operands_.d_column,
                     .m = what_.m,
                     .n = what_.n,
+                    .columns = what_.columns_of_part(),
+                    .all_lanes = !what_.in_halves(),
                     .collector = static_cast<CollectorUse>(word(collector_use)),
                     .a_in_tensor = operands_.a_in_tensor};
     if (out.collector == CollectorUse::none || out.collector == CollectorUse::discard) return out;
@@ -386,84 +388,7 @@ void multiply(Warp& warp, const Op& op) {
     Multiplication(warp, op, std::countr_zero(m)).run();
 }
 
-// ---- Commits.
-
-void arrive(Cluster& cluster, Warp& warp, int lane, std::byte* at) {
-  Mbarrier barrier = Mbarrier::load(at);
-  if (barrier.pending == 0)
-    return warp.fail("trap"_rule, "too many arrivals: the mbarrier expects no more in this phase",
-                     lane);
-  --barrier.pending;
-  cluster.tell(&Events::count_mbarrier, warp, lane, at, MbarrierAction::arrive, 1u);
-  if (barrier.store(at)) cluster.tell(&Events::ended_phase, cluster, at);
-}
-
-bool commit_to(Warp& warp, int lane, std::byte* at) {
-  Cluster& cluster = warp.block->cluster();
-  if (!ask(warp, &Events::use_mbarrier, 1u << lane, at, MbarrierUse{.by_tensor_core = true}))
-    return false;
-  tell(warp, &ValueEvents::fill, at, 8);
-  tell(warp, &Events::commit_tensor, lane, at);
-  // A later commit tracks what an earlier one of the thread does: they arrive in their order.
-  const std::uint32_t thread = 32 * warp.index + static_cast<std::uint32_t>(lane);
-  warp.block->tensor().commits(thread).push_back(at);
-  cluster.issue(warp, 1u << lane, AsyncKind::completion, [=, &cluster, &warp] {
-    auto& commits = warp.block->tensor().commits(thread);
-    std::byte* const first = commits.front();
-    commits.pop_front();
-    arrive(cluster, warp, lane, first);
-  });
-  return !warp.leave;
-}
-
-// op.flags: to the blocks of a lane's mask, op.b.
-void commit(Warp& warp, const Op& op) {
-  if (!are_in_place(warp, op, false)) return;
-  std::uint64_t at[32];
-  addresses(warp, op, at);
-  const std::uint32_t whole = warp.mask;
-  const auto go = [&](int lane, Window window, std::uint64_t address) {
-    std::uint64_t places[32] = {};
-    places[lane] = address;
-    Access access;
-    warp.mask = 1u << lane;
-    const bool good = resolve(warp, window, places, 8, access);
-    warp.mask = whole;
-    return good && commit_to(warp, lane, access.at[lane]);
-  };
-  for (std::uint32_t m = whole; m; m &= m - 1) {
-    const int lane = std::countr_zero(m);
-    if (!op.flags) {
-      if (!go(lane, op.window, at[lane])) return;
-      continue;
-    }
-    const std::uint32_t blocks = lanes<std::uint32_t>(warp, op.b)[lane];
-    if (!check_multicast(warp, lane, blocks)) return;
-    for (std::uint32_t left = blocks; left; left &= left - 1)
-      if (!go(lane, Window::cluster,
-              in_block(at[lane], static_cast<std::uint32_t>(std::countr_zero(left)))))
-        return;
-  }
-}
-
 // ---- Decoding.
-
-std::optional<TensorKind> kind_of(const isa::Spelling& spelling) {
-  constexpr std::pair<isa::Qualifier, TensorKind> kinds[] = {
-      {"kind::f16"_q, TensorKind::f16},           {"kind::tf32"_q, TensorKind::tf32},
-      {"kind::f8f6f4"_q, TensorKind::f8f6f4},     {"kind::i8"_q, TensorKind::i8},
-      {"kind::mxf8f6f4"_q, TensorKind::mxf8f6f4}, {"kind::mxf4"_q, TensorKind::mxf4},
-      {"kind::mxf4nvf4"_q, TensorKind::mxf4nvf4}};
-  for (const auto& [word, kind] : kinds)
-    if (spelling.has(word)) return kind;
-  return std::nullopt;
-}
-
-// Scales of a row along k.
-std::uint32_t blocks_of(const isa::Spelling& spelling, TensorKind kind) {
-  if (spelling.has("scale_vec::4X"_q) || spelling.has("block16"_q)) return 4;
-  return kind == TensorKind::mxf8f6f4 ? 1 : is_scaled(kind) ? 2 : 0;
-}
 
 // D, A, B, the instruction descriptor, lanes that keep D or the scales of A and B, whether D is
 // added, and by which power of two it is divided; of .ws the zero-column mask.
@@ -554,21 +479,6 @@ void decode_mma(Decoder& d) {
   op.flags = to.flags;
   op.count = static_cast<std::uint8_t>(*kind);
   op.list = list;
-}
-
-void decode_commit(Decoder& d) {
-  if (!is_of_pair(d)) return;
-  d.spelling.ignore("mbarrier::arrive::one");
-  d.spelling.type();
-  const Type mask = multicast_mask(d);
-  const bool multicast = mask != Type::none;
-  if (!d.expect_operands(multicast ? 2 : 1, multicast ? 2 : 1)) return;
-  const Window window = mbarrier_window(d, false);
-  const std::uint32_t blocks = multicast ? d.source(1, mask) : 0;
-  Op& op = d.emit(commit);
-  op.b = blocks;
-  op.flags = multicast;
-  d.address(op, d.operand(0), window);
 }
 
 }  // namespace

@@ -152,6 +152,8 @@ enum class CollectorUse : std::uint8_t { none, fill, use, lastuse, discard };
 struct TensorIssue {
   int lane = 0, column = 0;  // where D begins
   int m = 0, n = 0;
+  int columns = 0;         // of cells that D has; with parts below each other, fewer than n
+  bool all_lanes = false;  // else every other 16 of them
   CollectorUse collector = CollectorUse::none;
   // Of a product that uses it: A's descriptor or address, and a number that other contents change.
   bool a_in_tensor = false;

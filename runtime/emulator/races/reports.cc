@@ -199,15 +199,10 @@ std::string RaceReports::side_text(const RaceSide& side, bool with_block) const 
 }
 
 std::string RaceReports::memory_text(const Race& race) const {
-  std::string text = race.tensor   ? tensor_cell_text(race.address)
-                     : race.shared ? shared_text(context_, race.address)
-                                   : global_text(context_, race.address);
-  // A tensor core may use the memory of the other CTA of its pair.
-  for (const RaceSide* side : {&race.first, &race.second})
-    if (race.kind != Race::Kind::exited && side->actor == Actor::tensor_core && side->thread &&
-        race.shared && numbers_.rank(*side->thread) != race.rank)
-      return text + fmt::format(" of CTA rank {}", race.rank);
-  return text;
+  const std::string text = race.tensor   ? tensor_cell_text(race.address)
+                           : race.shared ? shared_text(context_, race.address)
+                                         : global_text(context_, race.address);
+  return text + pair_text(race);
 }
 
 bool RaceReports::apart(const Race& race) const {

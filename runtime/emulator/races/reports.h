@@ -134,6 +134,7 @@ class RaceReports {
   /// Of what the tensor core alone does; else empty.
   std::string tensor_text(const Race& race) const;
   static std::string slot_advice();
+  std::string pair_text(const Race& race) const;
   std::string fence_text(const Race& race) const;
   std::string accumulators_text(const Race& race) const;
   std::string collector_text(const Race& race) const;

@@ -14,10 +14,10 @@ bool is_same_accumulator(const TensorIssue& one, const TensorIssue& other) {
          one.n == other.n;
 }
 
-// M 64 leaves every other 16 lanes out.
 bool accumulators_overlap(const TensorIssue& one, const TensorIssue& other) {
-  const bool lanes = one.m == 128 || other.m == 128 || one.lane == other.lane;
-  return lanes && one.column < other.column + other.n && other.column < one.column + one.n;
+  const bool lanes = one.all_lanes || other.all_lanes || one.lane == other.lane;
+  return lanes && one.column < other.column + other.columns &&
+         other.column < one.column + one.columns;
 }
 
 }  // namespace

@@ -55,6 +55,15 @@ std::string RaceReports::slot_advice() {
          "them and the barrier or arrival that follows";
 }
 
+// A tensor core may use the memory of the other CTA of its pair.
+std::string RaceReports::pair_text(const Race& race) const {
+  for (const RaceSide* side : {&race.first, &race.second})
+    if (race.kind != Race::Kind::exited && side->actor == Actor::tensor_core && side->thread &&
+        race.shared && numbers_.rank(*side->thread) != race.rank)
+      return fmt::format(" of CTA rank {}", race.rank);
+  return {};
+}
+
 std::string RaceReports::tensor_text(const Race& race) const {
   switch (race.kind) {
     case Race::Kind::tensor_unfenced: return fence_text(race);
