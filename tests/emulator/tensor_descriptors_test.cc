@@ -26,7 +26,7 @@ TEST(EmulatorTensorDescriptors, CheckCallsNoneIllegalThatRuns) {
     bits = (bits & ~4u) | static_cast<std::uint32_t>(sparse) << 2;
     InstructionDescriptor out;
     const std::string refused = decode(kind, {.sparse = sparse}, bits, out);
-    isa::TensorMma mma{.kind = static_cast<isa::TensorMmaKind>(kind), .sparse = sparse};
+    isa::TensorMma mma{.kind = static_cast<isa::TensorMmaKind>(kind), .sparse = sparse, .sm = 103};
     mma.scales = kind == TensorKind::mxf8f6f4 ? 1 : is_scaled(kind) ? 4 : 0;
     const std::string illegal = isa::instruction_descriptor_fault(mma, {all, bits});
     const bool id = illegal.find("id of") != std::string::npos;  // a matter of the qualifiers

@@ -123,6 +123,11 @@ TEST(EmulatorTensorPairKernels, FindMistakes) {
          "READY:\nbarrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;\n"}},
        "",
        ""},
+      // A wait of scope .cta hears of the tensor core of the other CTA.
+      {{{"acquire.cluster.shared::cta.b64 p, [done], 0",
+         "acquire.cta.shared::cta.b64 p, [done], 0"}},
+       "",
+       ""},
       // Deallocation before the other CTA has read its D.
       {{{barrier + "@!alloc", "bar.sync 0;\n@!alloc"}}, "asynchronous-race", "tcgen05.dealloc"},
       // Each CTA's copies complete at its own mbarrier, and the products wait for one of them.

@@ -61,24 +61,26 @@ void ClusterRaces::access_mbarrier(Warp& warp, std::uint32_t lanes, const std::b
   std::uint64_t at[32];
   std::ranges::fill(at, *address);
   const bool writes = actor == Actor::init;
-  access(warp,
-         WatchedAccess{
-             .window = Window::cluster,
-             .lanes = lanes,
-             .bytes = 8,
-             .at = at,
-             .writes = writes,
-             .strong = !writes,
-             .actor = actor,
-             .mbarrier = true,
-             .invalidates = invalidates,
-             .scope = Scope::cluster,
-             .alike = alike,
-             .time = actor == Actor::tensor_core
-                         ? last_issue(warp, static_cast<std::uint32_t>(std::countr_zero(lanes)))
-                         : 0,
-             .over = over,
-             .or_over = or_over});
+  // A commit that tracks nothing new arrives with the one before it; in another CTA, which may
+  // have exited, it counts for itself.
+  const std::uint32_t own = warp.block->rank();
+  const bool with_issue = actor == Actor::tensor_core && rank_at(*address, own) == own;
+  access(warp, WatchedAccess{.window = Window::cluster,
+                             .lanes = lanes,
+                             .bytes = 8,
+                             .at = at,
+                             .writes = writes,
+                             .strong = !writes,
+                             .actor = actor,
+                             .mbarrier = true,
+                             .invalidates = invalidates,
+                             .scope = Scope::cluster,
+                             .alike = alike,
+                             .time = with_issue ? last_issue(warp, static_cast<std::uint32_t>(
+                                                                       std::countr_zero(lanes)))
+                                                : 0,
+                             .over = over,
+                             .or_over = or_over});
 }
 
 void ClusterRaces::initialise(Warp& warp, int lane, const std::byte* mbarrier,
@@ -148,11 +150,11 @@ ClusterRaces::Phases& ClusterRaces::phases(const std::byte* mbarrier) {
   return mbarriers_[mbarrier];
 }
 
-VectorClock& ClusterRaces::pending(const Warp& warp, const std::byte* mbarrier, bool of_cta) {
+VectorClock& ClusterRaces::pending(const Warp& warp, const std::byte* mbarrier, Arriver by) {
   auto& all = phases(mbarrier).arrivals;
   for (Arrivals& each : all)
-    if (each.rank == warp.block->rank() && each.narrow == of_cta) return each.pending;
-  return all.emplace_back(Arrivals{warp.block->rank(), of_cta, clocks_.fresh(), clocks_.fresh()})
+    if (each.rank == warp.block->rank() && each.by == by) return each.pending;
+  return all.emplace_back(Arrivals{warp.block->rank(), by, clocks_.fresh(), clocks_.fresh()})
       .pending;
 }
 
@@ -160,12 +162,13 @@ void ClusterRaces::arrived_at_mbarrier(Warp& warp, std::uint32_t lanes, std::byt
                                        MbarrierArrival arrival) {
   const auto [relaxed, of_cta, by_copies] = arrival;
   for (std::uint32_t m = by_copies ? lanes : 0; m; m &= m - 1)
-    clocks_.release_copies(warp, m & (0 - m), pending(warp, mbarrier, false));
+    clocks_.release_copies(warp, m & (0 - m), pending(warp, mbarrier, Arriver::thread));
   if (by_copies) return;
-  if (!relaxed) return clocks_.release(warp, lanes, pending(warp, mbarrier, of_cta));
+  const Arriver by = of_cta ? Arriver::thread_of_cta : Arriver::thread;
+  if (!relaxed) return clocks_.release(warp, lanes, pending(warp, mbarrier, by));
   // Other CTAs are reached by a fence that reaches them.
-  clocks_.release_fenced(warp, lanes, Scope::cta, pending(warp, mbarrier, true));
-  if (!of_cta) clocks_.release_fenced(warp, lanes, Scope::cluster, pending(warp, mbarrier, false));
+  clocks_.release_fenced(warp, lanes, Scope::cta, pending(warp, mbarrier, Arriver::thread_of_cta));
+  if (!of_cta) clocks_.release_fenced(warp, lanes, Scope::cluster, pending(warp, mbarrier, by));
 }
 
 void ClusterRaces::ended_phase(Cluster&, std::byte* mbarrier) {
@@ -183,8 +186,10 @@ void ClusterRaces::passed(Warp& warp, std::uint32_t lanes, std::byte* mbarrier,
   const Phases& all = phases(mbarrier);
   for (const Arrivals& each : all.arrivals) {
     const bool foreign = each.rank != warp.block->rank();
-    if (foreign && (each.narrow || scope == WaitScope::cta)) continue;
-    if (foreign && scope == WaitScope::unsaid) note_narrow(warp, lanes, each.known);
+    // The CuTe DSL waits so for the tensor core of the other CTA.
+    const bool narrow = scope == WaitScope::cta && each.by != Arriver::tensor_core;
+    if (foreign && (each.by == Arriver::thread_of_cta || narrow)) continue;
+    if (foreign && scope != WaitScope::cluster) note_narrow(warp, lanes, each.known);
     if (foreign && scope == WaitScope::cluster) forget_narrow(warp.block->rank(), each.known);
     if (pass.relaxed)
       clocks_.acquire_relaxed(warp, lanes, each.known, foreign ? Scope::cluster : Scope::cta);

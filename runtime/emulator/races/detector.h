@@ -288,10 +288,13 @@ class ClusterRaces final : public Events {
   bool read_tile(Warp& warp, const TileOperand& operand);
   /// An address of the cluster's shared memory; nothing for other memory of the host.
   std::optional<std::uint64_t> address_of(const std::byte* at) const;
-  /// What arrivals of a block brought; `narrow`: those that said to be for it alone.
+  /// Who arrives at an mbarrier: threads, threads that say to do so for their block alone, or the
+  /// tensor core.
+  enum class Arriver : std::uint8_t { thread, thread_of_cta, tensor_core };
+  /// What arrivals of a block brought.
   struct Arrivals {
     std::uint32_t rank = 0;
-    bool narrow = false;
+    Arriver by = Arriver::thread;
     VectorClock pending, known;
   };
   struct Phases {
@@ -327,7 +330,7 @@ class ClusterRaces final : public Events {
   class TensorJudge;
 
   Phases& phases(const std::byte* mbarrier);
-  VectorClock& pending(const Warp& warp, const std::byte* mbarrier, bool of_cta);
+  VectorClock& pending(const Warp& warp, const std::byte* mbarrier, Arriver by);
   VectorClock& barrier(std::uint32_t rank, std::uint32_t id) { return barriers_[rank * 16 + id]; }
   /// Where an address leads: shared memory of the block of that rank, or global memory.
   struct Place {

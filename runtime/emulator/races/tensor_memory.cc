@@ -223,14 +223,12 @@ void ClusterRaces::wait_for_tensor(Warp& warp, TensorAgent agent) {
 void ClusterRaces::commit_tensor(Warp& warp, int lane, std::byte* mbarrier) {
   const auto issuer = static_cast<std::uint32_t>(lane);
   const Epoch who{clocks_.number(warp, Actor::tensor_core), last_issue(warp, issuer), issuer};
-  clocks_.release_core(warp, issuer, pending(warp, mbarrier, false));
+  clocks_.release_core(warp, issuer, pending(warp, mbarrier, Arriver::tensor_core));
   const auto address = address_of(mbarrier);
-  if (!address) return;
-  note_outliving(warp,
-                 {.shared = true,
-                  .rank = static_cast<std::uint32_t>(*address >> rank_shift) - 1,
-                  .address = *address & shared_offset_mask},
-                 who, false, completing_on(mbarrier));
+  const std::uint32_t own = warp.block->rank();
+  if (!address || rank_at(*address, own) != own) return;  // another CTA's: use_mbarrier() noted it
+  note_outliving(warp, {.shared = true, .rank = own, .address = *address & shared_offset_mask}, who,
+                 false, completing_on(mbarrier));
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -145,9 +145,9 @@ class ThreadClocks {
 
   /// The instruction at `pc` gives work to the tensor core.
   void issue_to_core(const Warp& warp, std::uint32_t pc);
-  /// tcgen05.commit: for those who learn of `to`, what a lane has issued to the tensor core is over,
-  /// and with it what that work came behind: all that the lane knew, and did, when it issued the
-  /// last of it.
+  /// tcgen05.commit: for those who learn of `to`, what a lane has issued to the tensor core is
+  /// over, and with it what that work came behind: all that the lane knew, and did, when it issued
+  /// the last of it.
   void release_core(const Warp& warp, std::uint32_t lane, VectorClock& to);
 
   // tcgen05.fence (tensor_fences.cc).
