@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared memory that ordinary stores write and that wgmma, tcgen05 or TMA reads through the async
-// proxy, without a fence.proxy.async in between. Checked on the fall-through path, if both addresses
-// derive from one variable and the places overlap: the bytes of a bulk copy of constant size, else
-// the same distance from the variable's start. Not seen: stores through generic addresses that do
-// not derive from a variable, red and atom. Also checks that tensor maps are in memory from which
-// TMA can read them.
+// proxy, without a fence.proxy.async in between. Checked on the fall-through path, if both
+// addresses derive from one variable and the places overlap: the bytes of a bulk copy of constant
+// size, else the same distance from the variable's start. Not seen: stores through generic
+// addresses that do not derive from a variable, red and atom. Also checks that tensor maps are in
+// memory from which TMA can read them.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -59,7 +59,7 @@ TEST_F(ManifestTest, WrongTensorMaps) {
           "params[0].tensor_map: expected a text, found 7 [manifest]",
           "params[0].box: expected an array of whole numbers, found nothing [manifest]",
           "params[1].offset: 8 is not a multiple of 16 bytes [manifest]",
-          "params[1].swizzle: expected one of 0, 32, 64, 128, found 16 [manifest]",
+          "params[1].swizzle: expected one of 0, 32, 64, 128, \"128-atom-32\", found 16 [manifest]",
           "params[2].interleave: unknown field: expected tensor_map, offset, type, extents, "
           "strides, box, swizzle, promotion, fill, element_strides, flush_subnormals [manifest]",
           "params[2].promotion: expected one of 0, 64, 128, 256, found \"256\" [manifest]",
