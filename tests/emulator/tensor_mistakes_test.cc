@@ -163,6 +163,8 @@ TEST(EmulatorTensorMistakes, TensorMemory) {
   const auto without = [&](const std::string& from) { return small(edited(right, from, "")); };
   const std::string read = edited(result, "[ta]", "[own]") + wait_ld + give;
   const std::string load = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {w0}, [own];\n" + wait_ld;
+  const std::string over =
+      "add.u32 r7, ta, 32;\n@q tcgen05.mma.cta_group::1.kind::f16 [r7], da, db, r8, 0;\n";
   const Mistake mistakes[] = {
       {"03a",
        {.body = "", .threads = 128, .frees = false},
@@ -186,6 +188,9 @@ TEST(EmulatorTensorMistakes, TensorMemory) {
       // 13: A is overwritten while the product may still read it.
       {"13b", small(edited(right, waits, st + wait_st + waits)), small(right), By::run,
        "asynchronous-race", "tcgen05.st.sync.aligned.32x32b.x8.b32"},
+      {"13c", small(edited(right, from_tensor, from_tensor + over)),
+       small(edited(right, from_tensor, from_tensor + edited(over, "[r7]", "[ta]"))), By::run,
+       "unspecified-order", "writes its D there"},
       // 34: a copy over what a product may still read.
       {"34n",
        small(edited(right, from_tensor,

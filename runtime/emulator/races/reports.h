@@ -137,6 +137,7 @@ class RaceReports {
   std::string pair_text(const Race& race) const;
   std::string fence_text(const Race& race) const;
   std::string accumulators_text(const Race& race) const;
+  std::string factor_text(const Race& race) const;
   std::string collector_text(const Race& race) const;
   static std::string tensor_cell_text(std::uint64_t address);
   std::string group_advice(const Race& race, Span span) const;

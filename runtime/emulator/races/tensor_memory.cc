@@ -63,6 +63,7 @@ class ClusterRaces::TensorJudge {
         past, wrote, {.shared = true, .rank = touch_.rank.value_or(warp_.block->rank())}, cell);
     race.tensor = true;
     race.unfenced = is_pipelined(past, wrote) && knows_issue(past);
+    if (overwrites_factor(past, wrote)) race.kind = Race::Kind::reordered;
     race.second = races_.side(who_.warp, warp_, lane_);
     race.second.writes = touch_.writes;
     races_.report(warp_, race);
@@ -131,6 +132,12 @@ class ClusterRaces::TensorJudge {
     const bool copied = opcode(warp_.block->context(), past.deed.pc()).starts_with("tcgen05.cp");
     const bool product = !opcode(warp_.block->context(), warp_.pc - 1).starts_with("tcgen05.cp");
     return product && (copied || (wrote && touch_.accumulator));
+  }
+  // D over A, or over scales, of an earlier product of the thread.
+  bool overwrites_factor(const Past& past, bool wrote) const {
+    return touch_.agent == TensorAgent::core && touch_.accumulator && !wrote &&
+           past.warp == who_.warp && past.deed.lane() == lane_ &&
+           !opcode(warp_.block->context(), past.deed.pc()).starts_with("tcgen05.cp");
   }
   // Whether a barrier orders the threads that issued the two.
   bool knows_issue(const Past& past) const {

@@ -67,7 +67,8 @@ std::string RaceReports::pair_text(const Race& race) const {
 std::string RaceReports::tensor_text(const Race& race) const {
   switch (race.kind) {
     case Race::Kind::tensor_unfenced: return fence_text(race);
-    case Race::Kind::reordered: return accumulators_text(race);
+    case Race::Kind::reordered:
+      return race.first.writes ? accumulators_text(race) : factor_text(race);
     case Race::Kind::collector: return collector_text(race);
     default: break;
   }
@@ -99,6 +100,15 @@ std::string RaceReports::accumulators_text(const Race& race) const {
       "the phase of its mbarrier in front of the second",
       side_text(race.first, false), accumulator_text(race.accumulators[0]),
       side_text(race.second, false), accumulator_text(race.accumulators[1]));
+}
+
+std::string RaceReports::factor_text(const Race& race) const {
+  return fmt::format(
+      "{} is read by {}, and {} writes its D there; the manual leaves open which product comes "
+      "first (FlashAttention-4 takes it that they run in their order): insert tcgen05.commit "
+      "behind "
+      "the first one and a wait for the phase of its mbarrier in front of the second",
+      memory_text(race), side_text(race.first, false), side_text(race.second, false));
 }
 
 std::string RaceReports::collector_text(const Race& race) const {
