@@ -117,16 +117,16 @@ InThreads ThreadValues::unknown(const Operation& op, int id) {
 template <typename Fold>
 InThreads ThreadValues::folded(const Operation& op, Type type, const Fold& fold) {
   const auto taken = operands(op);
-  const InThreads* from[3] = {};
+  for (const Operand& each : taken) (void)of(each.id);
+  const InThreads& first = values_[static_cast<std::size_t>(taken[0].id)];
+  const InThreads* from[3] = {&first, &first, &first};
   InThreads out;
   bool same = true;
-  for (std::size_t i = 0; i < taken.size(); ++i) (void)of(taken[i].id);
   for (std::size_t i = 0; i < taken.size(); ++i) {
     from[i] = &values_[static_cast<std::size_t>(taken[i].id)];
     out.known = std::max(out.known, from[i]->known);
     same &= from[i]->is_same();
   }
-  for (std::size_t i = taken.size(); i < 3; ++i) from[i] = from[0];
   const int count = same ? 1 : threads_;
   out.numbers.resize(static_cast<std::size_t>(count));
   for (int t = 0; t < count; ++t)

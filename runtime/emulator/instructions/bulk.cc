@@ -169,7 +169,7 @@ void copy_bulk(Warp& warp, const Op& op) {
       std::byte* const to =
           bytes ? resolve_range(warp, lane, window, target, bytes, unit) : nullptr;
       if (bytes && !to) return false;
-      const Copy one{.to = to + clip->left,
+      const Copy one{.to = to ? to + clip->left : nullptr,
                      .from = source,
                      .bytes = static_cast<std::uint32_t>(taken.bytes),
                      .reduction = reduction,
