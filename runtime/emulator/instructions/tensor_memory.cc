@@ -25,12 +25,6 @@ std::uint32_t tensor_address(Warp& warp, const Op& op, int lane) {
   return lanes<std::uint32_t>(warp, op.a)[lane] + static_cast<std::uint32_t>(op.value);
 }
 
-bool is_of_one_cta(Decoder& d) {
-  const auto pair = is_of_pair(d);
-  if (pair == true) d.unsupported("no instruction of CTA pairs");
-  return pair == false;
-}
-
 std::optional<std::uint32_t> agreed(Warp& warp, const Op& op, std::uint32_t slot,
                                     std::string_view what) {
   const auto* values = lanes<std::uint32_t>(warp, slot);
@@ -44,7 +38,27 @@ std::optional<std::uint32_t> agreed(Warp& warp, const Op& op, std::uint32_t slot
   return std::nullopt;
 }
 
+bool may_allocate(Warp& warp, TensorMemory& memory, std::uint32_t columns) {
+  std::string why;
+  if (memory.relinquished())
+    why = fmt::format(
+        "tcgen05.alloc after tcgen05.relinquish_alloc_permit on {}: the CTA may allocate no more",
+        warp.block->where(*memory.relinquished()));
+  else if (const std::string refusal = memory.refusal(columns); !refusal.empty())
+    why = fmt::format("tcgen05.alloc of {}", refusal);
+  if (why.empty()) return true;
+  warp.fail("tensor-memory"_rule, std::move(why), 0);
+  return false;
+}
+
 namespace {
+
+// Whether the instruction is for one CTA; if not, it is refused.
+bool is_of_one_cta(Decoder& d) {
+  const auto pair = is_of_pair(d);
+  if (pair == true) d.unsupported("no instruction of CTA pairs");
+  return pair == false;
+}
 
 constexpr int quarter = TensorMemory::lanes / 4;
 
@@ -57,14 +71,7 @@ void allocate(Warp& warp, const Op& op) {
   Op plain;
   const auto count = agreed(warp, plain, op.b, "number of columns");
   if (!count) return;
-  if (memory.relinquished())
-    return warp.fail("tensor-memory"_rule,
-                     fmt::format("tcgen05.alloc after tcgen05.relinquish_alloc_permit on {}: the "
-                                 "CTA may allocate no more",
-                                 warp.block->where(*memory.relinquished())),
-                     0);
-  if (const std::string why = memory.refusal(*count); !why.empty())
-    return warp.fail("tensor-memory"_rule, fmt::format("tcgen05.alloc of {}", why), 0);
+  if (!may_allocate(warp, memory, *count)) return;
   std::uint64_t at[32];
   addresses(warp, op, at);
   Access access;

@@ -15,6 +15,8 @@ namespace tartan::TARTAN_ABI::emulator {
 /// What all lanes of the warp pass; nothing after a finding.
 std::optional<std::uint32_t> agreed(Warp& warp, const Op& op, std::uint32_t slot,
                                     std::string_view what);
+/// Whether the CTA may allocate so many columns; a finding if not.
+bool may_allocate(Warp& warp, TensorMemory& memory, std::uint32_t columns);
 /// Reads .cta_group: whether the instruction is for a pair of CTAs, which all or none of a kernel's
 /// are. Nothing where it is refused.
 std::optional<bool> is_of_pair(Decoder& d);
@@ -24,9 +26,6 @@ std::vector<Block*> ctas_of(Warp& warp, bool pair, int lane);
 /// alloc and dealloc of pairs, as instructions of one CTA have their operands.
 void allocate_for_pair(Warp& warp, const Op& op);
 void deallocate_for_pair(Warp& warp, const Op& op);
-/// Whether the instruction is for one CTA, on hardware that has tensor memory; if not, it is
-/// refused.
-bool is_of_one_cta(Decoder& d);
 /// The address of tensor memory that a lane passes: op.a + op.value.
 std::uint32_t tensor_address(Warp& warp, const Op& op, int lane);
 

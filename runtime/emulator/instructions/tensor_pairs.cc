@@ -205,14 +205,7 @@ void allocate_for_pair(Warp& warp, const Op& op) {
   Access access;
   if (!resolve(warp, op.window, at, 4, access)) return;
   if (!request_of(memory, warp)) {
-    if (memory.relinquished())
-      return warp.fail("tensor-memory"_rule,
-                       fmt::format("tcgen05.alloc after tcgen05.relinquish_alloc_permit on {}: the "
-                                   "CTA may allocate no more",
-                                   warp.block->where(*memory.relinquished())),
-                       0);
-    if (const std::string why = memory.refusal(*count); !why.empty())
-      return warp.fail("tensor-memory"_rule, fmt::format("tcgen05.alloc of {}", why), 0);
+    if (!may_allocate(warp, memory, *count)) return;
     if (!ask(warp, &Events::allocates_for_pair, *peer)) return;
     memory.pair_requests().push_back(
         {.warp = &warp, .pc = warp.pc - 1, .lanes = warp.mask, .allocates = true, .count = *count});
