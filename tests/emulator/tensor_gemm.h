@@ -4,6 +4,7 @@
 // emulator.
 #pragma once
 
+#include <cstdlib>
 #include <random>
 
 #include "tests/emulator/tensor_memory.h"
@@ -12,6 +13,12 @@
 namespace tartan::test::tensor {
 
 using Words = std::vector<std::uint32_t>;
+
+/// Random cases of a kind: TARTAN_TENSOR_CASES, or as many as usual.
+inline int cases(int usual) {
+  const char* const asked = std::getenv("TARTAN_TENSOR_CASES");
+  return asked ? std::atoi(asked) : usual;
+}
 
 /// How a factor lies in shared memory.
 struct Layout {
@@ -51,6 +58,22 @@ struct Gemm {
     return container(a) == 32 ? k() : fours() ? k() / 4 : k() / 2;
   }  // of a row and step
 };
+
+/// Stores the thread's lane of D, so many columns from `own` on, to rd1 on; `guard`: in front of
+/// each store.
+inline std::string store_d(const Gemm& g, int columns, const std::string& guard = {}) {
+  std::string out;
+  for (int first = 0; first < columns; first += 8) {
+    out += fmt::format(
+        "tcgen05.ld.sync.aligned.32x32b.x8.b32 {}, [own+{}];\ntcgen05.wait::ld.sync.aligned;\n",
+        numbered("w", 8), first);
+    for (int i = 0; i < 8; ++i)
+      out += fmt::format("{}{}st.global.b32 [rd1+{}], w{};\n",
+                         g.d == "f16" ? fmt::format("and.b32 w{0}, w{0}, 65535;\n", i) : "", guard,
+                         4 * (first + i), i);
+  }
+  return out;
+}
 
 inline int type_code(const std::string& type) {
   const std::pair<const char*, int> codes[] = {{"f16", 0},  {"bf16", 1}, {"tf32", 2}, {"e4m3", 0},
@@ -292,16 +315,7 @@ inline Plan plan(const Gemm& g) {
       "and.b32 r3, r0, 31;\nsub.u32 r3, r3, {};\nsetp.lt.u32 p, r3, {};\n"
       "mul.lo.u32 r3, r0, {};\nmul.wide.u32 rd1, r3, 4;\nadd.s64 rd1, rd0, rd1;\n",
       g.m == 128 ? 0 : g.half, g.m == 128 ? 32 : 16, g.n);
-  for (int first = 0; first < g.n; first += 8) {
-    body += fmt::format(
-        "tcgen05.ld.sync.aligned.32x32b.x8.b32 {}, [own+{}];\n"
-        "tcgen05.wait::ld.sync.aligned;\n",
-        numbered("w", 8), first);
-    for (int i = 0; i < 8; ++i)
-      body += fmt::format("{}@p st.global.b32 [rd1+{}], w{};\n",
-                          g.d == "f16" ? fmt::format("and.b32 w{0}, w{0}, 65535;\n", i) : "",
-                          4 * (first + i), i);
-  }
+  body += store_d(g, g.n, "@p ");
   out.text = tensor_text(
       body, 512, fmt::format(".shared .align 1024 .b8 image[{}];\n", 4 * image_words), g.target);
   return out;

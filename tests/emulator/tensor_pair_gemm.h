@@ -224,19 +224,11 @@ inline Plan plan(const PairGemm& pair) {
         g.scale_d ? fmt::format(", {}", g.scale_d) : "");
   }
   body += pair_waits(d_columns(g));
-  for (int first = 0; first < d_columns(g); first += 8) {
-    body += fmt::format(
-        "tcgen05.ld.sync.aligned.32x32b.x8.b32 {}, [own+{}];\ntcgen05.wait::ld.sync.aligned;\n",
-        numbered("w", 8), first);
-    if (rows_of(g) == Rows::scattered)
-      body += fmt::format("shr.u32 r3, r0, 4;\nand.b32 r3, r3, 1;\nsetp.eq.u32 p, r3, {};\n",
-                          g.half / 16);
-    else body += "setp.eq.u32 p, r0, r0;\n";
-    for (int i = 0; i < 8; ++i)
-      body += fmt::format("{}@p st.global.b32 [rd1+{}], w{};\n",
-                          g.d == "f16" ? fmt::format("and.b32 w{0}, w{0}, 65535;\n", i) : "",
-                          4 * (first + i), i);
-  }
+  if (rows_of(g) == Rows::scattered)
+    body += fmt::format("shr.u32 r3, r0, 4;\nand.b32 r3, r3, 1;\nsetp.eq.u32 p, r3, {};\n",
+                        g.half / 16);
+  else body += "setp.eq.u32 p, r0, r0;\n";
+  body += store_d(g, d_columns(g), "@p ");
   Plan out;
   out.text = pair_text(body + pair_ends(), 4 * image_words, g.target);
   out.in = of_rank[0];

@@ -151,15 +151,7 @@ tcgen05.fence::after_thread_sync;
   body += fmt::format(
       "mad.lo.u32 r3, rank, 128, r0;\nmul.wide.u32 rd1, r3, {};\nadd.s64 rd1, rd0, rd1;\n",
       4 * d_columns(g));
-  for (int first = 0; first < d_columns(g); first += 8) {
-    body += fmt::format(
-        "tcgen05.ld.sync.aligned.32x32b.x8.b32 {}, [own+{}];\ntcgen05.wait::ld.sync.aligned;\n",
-        numbered("w", 8), first);
-    for (int i = 0; i < 8; ++i)
-      body += fmt::format("{}st.global.b32 [rd1+{}], w{};\n",
-                          g.d == "f16" ? fmt::format("and.b32 w{0}, w{0}, 65535;\n", i) : "",
-                          4 * (first + i), i);
-  }
+  body += store_d(g, d_columns(g));
   body +=
       "tcgen05.fence::before_thread_sync;\nbarrier.cluster.arrive.aligned;\n"
       "barrier.cluster.wait.aligned;\n@!alloc bra FREED;\n"

@@ -4,7 +4,6 @@
 // TARTAN_TENSOR_CASES asks for so many random cases of each kind.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
 
 #include "runtime/emulator/schedules/exploration.h"
@@ -84,11 +83,6 @@ PairGemm random_pair(const Kind& kind, int m, std::mt19937& random) {
     g.scale_d = static_cast<int>(random() % 16);
   fill(g, random);
   return pair;
-}
-
-int cases(int usual) {
-  const char* const asked = std::getenv("TARTAN_TENSOR_CASES");
-  return asked ? std::atoi(asked) : usual;
 }
 
 TEST(EmulatorTensorPairs, EqualTheModelInRandomCases) {

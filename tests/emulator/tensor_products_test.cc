@@ -4,8 +4,6 @@
 // random cases of each kind.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "runtime/emulator/schedules/exploration.h"
 #include "tests/emulator/tensor_gemm.h"
 
@@ -96,11 +94,6 @@ Gemm random_gemm(const Kind& kind, std::mt19937& random) {
     g.scale_d = static_cast<int>(random() % 16);
   fill(g, random);
   return g;
-}
-
-int cases(int usual) {
-  const char* const asked = std::getenv("TARTAN_TENSOR_CASES");
-  return asked ? std::atoi(asked) : usual;
 }
 
 TEST(EmulatorTensorProducts, EqualTheModelInRandomCases) {

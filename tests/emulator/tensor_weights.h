@@ -38,7 +38,7 @@ struct Zeros {
 };
 
 struct Weights {
-  Gemm gemm;  // its B has so many columns more as the mask shifts
+  Gemm gemm;  // its B has as many more columns as the mask shifts
   Zeros zeros;
   int most_shift = 0;  // 0 to 3
   std::string collector;
@@ -140,15 +140,7 @@ inline Plan plan(const Weights& w) {
       wait("done", "WAIT") + "tcgen05.fence::after_thread_sync;\n" +
       fmt::format("mul.lo.u32 r3, r0, {};\nmul.wide.u32 rd1, r3, 4;\nadd.s64 rd1, rd0, rd1;\n",
                   w.of_part());
-  for (int first = 0; first < w.of_part(); first += 8) {
-    body += fmt::format(
-        "tcgen05.ld.sync.aligned.32x32b.x8.b32 {}, [own+{}];\ntcgen05.wait::ld.sync.aligned;\n",
-        numbered("w", 8), first);
-    for (int i = 0; i < 8; ++i)
-      body += fmt::format("{}st.global.b32 [rd1+{}], w{};\n",
-                          g.d == "f16" ? fmt::format("and.b32 w{0}, w{0}, 65535;\n", i) : "",
-                          4 * (first + i), i);
-  }
+  body += store_d(g, w.of_part());
   out.text = tensor_text(
       body, 512, fmt::format(".shared .align 1024 .b8 image[{}];\n", 4 * image_words), g.target);
   return out;

@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 namespace tartan::test::tensor {
 namespace {
 
@@ -94,11 +92,6 @@ std::string text(const Weights& w) {
   const Zeros& z = w.zeros;
   return fmt::format("{}, collector {}, mask {} 0x{:x} {}", text(w.gemm), w.collector, z.given,
                      z.bits(), w.mask());
-}
-
-int cases(int usual) {
-  const char* const asked = std::getenv("TARTAN_TENSOR_CASES");
-  return asked ? std::atoi(asked) : usual;
 }
 
 TEST(EmulatorTensorWeights, EqualTheModelInRandomCases) {
