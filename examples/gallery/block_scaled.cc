@@ -8,7 +8,7 @@
 //   SB  depth / 32 x n     ue8m0, column-major
 //   C   m x n              f32, row-major
 //
-// The scales' type makes best_mma() give a block-scaled kind: the instruction takes them beside A
+// The scales' type makes best_mma() give a block-scaled kind: the instruction takes them with A
 // and B, and nothing is scaled by threads. Such kinds are those of sm_120a, by mma.sync. A stage is
 // four matrices in four rings; scales_a() and scales_b() are the layouts of a stage's scales, and
 // each product names an operand's elements and its scales together.

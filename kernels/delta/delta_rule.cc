@@ -124,7 +124,7 @@ class Recurrence {
     if (!channels) o = columns(o, sDecays_[stage], 0);
     if (channels) s = columns(s, sDecays_[stage], 0);
     else s *= k_.read(sDecays_[stage], 0, c - 1);
-    // The output is stored beside the product that changes the state.
+    // The output is stored during the product that changes the state.
     const WarpTile changes = d.load(), whole = operand_a(convert(changes, with_.type), shape);
     of_chunk_.add(o, whole, sW_[stage]);
     const WarpTile late =

@@ -224,7 +224,7 @@ const Program programs[] = {
        });
      },
      {"s is read at", "and the next iteration of the loop writes it without a barrier"}},
-    {"the consumers' own array beside a ring",
+    {"the consumers' own array next to a ring",
      [](Given& g) {
        auto ring = g.k.shared("ring", f16, RingLayout{row_major(64, 64), 2});
        g.k.roles([&] {

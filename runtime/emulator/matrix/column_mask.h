@@ -6,7 +6,7 @@
 //   61..56 | 55..48 | 47..40 | 39         | 35..32      | 31..0
 //   shift  | used   | zeros  | has a mask | first spans | start counts, 8 bits each
 // Spans of `used` + 1 columns of B and of `zeros` + 1 zero columns follow each other. Bit 1 of a
-// first span: it is one of zeros; so many of its columns as the start count says are left out.
+// first span: it is one of zeros; the start count says how many of its columns are left out.
 //
 // The manual's table of fields has the two spans the other way round. Its four examples, CuTe and
 // another emulator's tests have them as above.
