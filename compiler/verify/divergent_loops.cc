@@ -44,12 +44,11 @@ class LoopChecker {
 
   void run() {
     if (!find_loops()) return;
-    shapes_.emplace(context_.module, view_.function, view_.definitions);
-    find_ways();
+    shapes_.emplace(context_.module, view_.function, view_.definitions, guards());
     // Each loop is followed through the function: of very many, in a long one, the first.
     std::size_t work = 0;
     for (const std::size_t first : loops_)
-      if ((work += before_.size()) <= most_work) loop(first);
+      if ((work += view_.function.statements.size()) <= most_work) loop(first);
   }
 
  private:
@@ -57,15 +56,17 @@ class LoopChecker {
     return context_.module.spelling(instruction);
   }
 
-  const ptx::Instruction* at(std::size_t statement) const {
-    const ptx::Statement& found = view_.function.statements[statement];
+  const ptx::Statement& statement(std::size_t i) const { return view_.function.statements[i]; }
+
+  const ptx::Instruction* at(std::size_t i) const {
+    const ptx::Statement& found = statement(i);
     return found.kind == ptx::StatementKind::Instruction
                ? &context_.module.instructions[found.index]
                : nullptr;
   }
 
-  bool is_collective(std::size_t statement) const {
-    const ptx::Instruction* const instruction = at(statement);
+  bool is_collective(std::size_t i) const {
+    const ptx::Instruction* const instruction = at(i);
     return instruction && isa::needs_all_lanes(spelling(*instruction));
   }
 
@@ -75,7 +76,7 @@ class LoopChecker {
     std::unordered_map<std::uint32_t, std::size_t> labels;
     for (std::size_t i = 0; i < statements.size(); ++i) {
       if (statements[i].kind == ptx::StatementKind::Label) labels[statements[i].index] = i;
-      place_.emplace(at(i), i);
+      if (statements[i].kind == ptx::StatementKind::Instruction) places_.push_back(i);
     }
     view_.scopes.restart();
     for (std::size_t i = 0; i < statements.size(); ++i) {
@@ -85,6 +86,7 @@ class LoopChecker {
       const auto to = view_.scopes.label(context_.module.operands[branch->first].text);
       if (!to) continue;
       targets_[i] = labels.at(*to);
+      branches_[labels.at(*to)].push_back(i);
       if (labels.at(*to) < i) loops_.insert(labels.at(*to));
     }
     if (loops_.empty()) return false;
@@ -93,15 +95,28 @@ class LoopChecker {
     return false;
   }
 
+  // The predicates by which lanes may leave loops.
+  std::vector<std::string_view> guards() const {
+    std::vector<std::string_view> out;
+    for (const std::size_t i : places_)
+      if (may_leave(*at(i), i)) out.push_back(at(i)->guard);
+    return out;
+  }
+
+  // Whether lanes may go elsewhere, or end, where others go on.
+  bool may_leave(const ptx::Instruction& branch, std::size_t i) const {
+    return !branch.guard.empty() && !spelling(branch).has("uni"_q) &&
+           (targets_.contains(i) || exits(branch));
+  }
+
   void loop(std::size_t first) {
     const std::vector<bool> inside = statements_of(first);
     const auto is_inside = [&](std::size_t i) { return i < inside.size() && inside[i]; };
     for (std::size_t i = 0; i < inside.size(); ++i) {
       const ptx::Instruction* const branch = is_inside(i) ? at(i) : nullptr;
-      if (!branch || branch->guard.empty() || spelling(*branch).has("uni"_q)) continue;
+      if (!branch || !may_leave(*branch, i)) continue;
       const auto to = targets_.find(i);
       const bool taken_stays = to != targets_.end() && is_inside(to->second);
-      if (to == targets_.end() && !exits(*branch)) continue;
       if (taken_stays == is_inside(i + 1)) continue;
       // The predicate's value in the lanes that leave.
       const bool when = taken_stays == branch->guard_negated;
@@ -119,32 +134,36 @@ class LoopChecker {
   // Those from which a branch back to the label can be reached without passing it, wherever they
   // stand. None where the loop can be entered elsewhere: it is no loop of that label then.
   std::vector<bool> statements_of(std::size_t first) const {
-    std::vector<bool> out(before_.size());
+    std::vector<bool> out(view_.function.statements.size());
     std::vector<std::size_t> open;
     const auto add = [&](std::size_t i) {
       if (!out[i] && i != first) out[i] = true, open.push_back(i);
     };
-    for (const auto& [branch, to] : targets_)
-      if (to == first && branch > first) add(branch);
+    for (const std::size_t branch : branches_.at(first))
+      if (branch > first) add(branch);
     while (!open.empty()) {
       const std::size_t now = open.back();
       open.pop_back();
       if (now == 0) return {};
-      std::ranges::for_each(before_[now], add);
+      if (goes_on(now - 1)) add(now - 1);
+      if (const auto from = branches_.find(now); from != branches_.end())
+        std::ranges::for_each(from->second, add);
     }
     out[first] = true;
     return out;
   }
 
-  // Which statements each one follows.
-  void find_ways() {
-    before_.assign(view_.function.statements.size(), {});
-    for (std::size_t i = 0; i < before_.size(); ++i) {
-      const ptx::Instruction* const instruction = at(i);
-      const bool goes_on = !instruction || !ends_way(context_.module, *instruction);
-      if (goes_on && i + 1 < before_.size()) before_[i + 1].push_back(i);
-      if (const auto to = targets_.find(i); to != targets_.end()) before_[to->second].push_back(i);
-    }
+  // Whether the statement behind it may follow.
+  bool goes_on(std::size_t i) const {
+    const ptx::Instruction* const instruction = at(i);
+    return !instruction || !ends_way(context_.module, *instruction);
+  }
+
+  // Where it stands in the function.
+  std::size_t place(const ptx::Instruction& instruction) const {
+    const auto& all = context_.module.instructions;
+    return *std::ranges::lower_bound(places_, &instruction, {},
+                                     [&](std::size_t i) { return &all[statement(i).index]; });
   }
 
   // The instruction that gives a predicate its value: the last one before, in the loop, or the only
@@ -153,7 +172,7 @@ class LoopChecker {
                                      std::size_t first) const {
     const auto& all = shapes_->writers(name);
     for (auto each = all.rbegin(); each != all.rend(); ++each)
-      if (const std::size_t place = place_.at(*each); place > first && place < before)
+      if (const std::size_t here = place(**each); here > first && here < before)
         return (*each)->guard.empty() ? *each : nullptr;
     return all.size() == 1 && all[0]->guard.empty() ? all[0] : nullptr;
   }
@@ -168,11 +187,11 @@ class LoopChecker {
     if (word.opcode == Opcode::setp && operands.size() == 3)
       return compare(*by, operands[1], operands[2], when, first);
     if (word.opcode == Opcode::not_ && operands.size() == 2)
-      return decide(operands[1].text, place_.at(by), !when, first, depth + 1);
+      return decide(operands[1].text, place(*by), !when, first, depth + 1);
     if ((word.opcode != Opcode::and_ && word.opcode != Opcode::or_) || operands.size() != 3)
       return Leaving::unknown;
-    const Leaving one = decide(operands[1].text, place_.at(by), when, first, depth + 1),
-                  other = decide(operands[2].text, place_.at(by), when, first, depth + 1);
+    const Leaving one = decide(operands[1].text, place(*by), when, first, depth + 1),
+                  other = decide(operands[2].text, place(*by), when, first, depth + 1);
     if (one == Leaving::unknown || other == Leaving::unknown) return Leaving::unknown;
     return one == Leaving::apart ? one : other;
   }
@@ -267,7 +286,7 @@ class LoopChecker {
     if (writers.size() != 2) return std::nullopt;
     for (const std::size_t i : {0u, 1u}) {
       const ptx::Instruction &next = *writers[i], &start = *writers[1 - i];
-      if (place_.at(&next) < first || !next.guard.empty() || !start.guard.empty()) continue;
+      if (place(next) < first || !next.guard.empty() || !start.guard.empty()) continue;
       const auto last = before(next);
       const auto back =
           last ? walk(context_.module.operands_of(next)[1], next, found->name) : std::nullopt;
@@ -279,7 +298,7 @@ class LoopChecker {
                                  : LaneShape{};
       if (!step || !found->added || from.kind != Kind::exact)
         return Counter{.first = {.kind = Kind::offset}, .step = step.value_or(0)};
-      const bool stepped = place_.at(&next) < place_.at(found->reader);
+      const bool stepped = place(next) < place(*found->reader);
       Counter out{.first = from, .step = *step};
       for (std::int64_t& value : out.first.values) value += *found->added + (stepped ? *step : 0);
       return out;
@@ -300,10 +319,10 @@ class LoopChecker {
   const FunctionView& view_;
   std::unordered_set<const ptx::Instruction*>& reported_;
   std::optional<LaneShapes> shapes_;
-  std::unordered_map<const ptx::Instruction*, std::size_t> place_;  // in the function's statements
-  std::unordered_map<std::size_t, std::size_t> targets_;            // of branches, statements
-  std::set<std::size_t> loops_;                   // labels that a branch behind them leads to
-  std::vector<std::vector<std::size_t>> before_;  // of statements
+  std::vector<std::size_t> places_;                       // of instructions, ascending
+  std::unordered_map<std::size_t, std::size_t> targets_;  // of branches, statements
+  std::unordered_map<std::size_t, std::vector<std::size_t>> branches_;  // to a label, statements
+  std::set<std::size_t> loops_;  // labels that a branch behind them leads to
 };
 
 }  // namespace

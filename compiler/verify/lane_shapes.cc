@@ -73,13 +73,15 @@ void LaneShapes::each_result(const ptx::Instruction& instruction, Body&& body) c
 }
 
 LaneShapes::LaneShapes(const ptx::Module& module, const ptx::Function& function,
-                       Definitions& definitions)
+                       Definitions& definitions, std::vector<std::string_view> registers)
     : module_(module), definitions_(definitions) {
-  std::vector<const ptx::Instruction*> all;
-  for (const ptx::Statement& statement : function.statements)
-    if (statement.kind == ptx::StatementKind::Instruction)
-      all.push_back(&module_.instructions[statement.index]);
-  for (const ptx::Instruction* each : all) collect(*each);
+  for (const ptx::Statement& statement : function.statements) {
+    if (statement.kind != ptx::StatementKind::Instruction) continue;
+    const ptx::Instruction& instruction = module_.instructions[statement.index];
+    each_result(instruction,
+                [&](std::string_view name) { writers_[name].push_back(&instruction); });
+  }
+  const std::vector<const ptx::Instruction*> all = needed(std::move(registers));
   // Each shape changes three times at most.
   for (bool changed = true; changed;) {
     changed = false;
@@ -87,8 +89,29 @@ LaneShapes::LaneShapes(const ptx::Module& module, const ptx::Function& function,
   }
 }
 
-void LaneShapes::collect(const ptx::Instruction& instruction) {
-  each_result(instruction, [&](std::string_view name) { writers_[name].push_back(&instruction); });
+// The instructions that give the registers their values, in the order of the text.
+std::vector<const ptx::Instruction*> LaneShapes::needed(
+    std::vector<std::string_view> registers) const {
+  std::vector<const ptx::Instruction*> out;
+  NameSet seen;
+  const auto read = [&](const auto& self, const ptx::Operand& operand) -> void {
+    if (operand.kind == ptx::OperandKind::Name) registers.push_back(operand.text);
+    for (const ptx::Operand& child : module_.children(operand)) self(self, child);
+  };
+  while (!registers.empty()) {
+    const std::string_view name = registers.back();
+    registers.pop_back();
+    if (!seen.insert(name).second) continue;
+    for (const ptx::Instruction* const each : writers(name)) {
+      out.push_back(each);
+      if (!each->guard.empty()) registers.push_back(each->guard);
+      for (const ptx::Operand& operand : module_.operands_of(*each).subspan(1)) read(read, operand);
+    }
+  }
+  std::ranges::sort(out);
+  const auto [first, last] = std::ranges::unique(out);
+  out.erase(first, last);
+  return out;
 }
 
 const std::vector<const ptx::Instruction*>& LaneShapes::writers(std::string_view name) const {
@@ -189,7 +212,7 @@ LaneShape LaneShapes::arithmetic(const ptx::Instruction& instruction) {
 LaneShape LaneShapes::result(const ptx::Instruction& instruction) {
   const isa::Spelling& spelling = module_.spelling(instruction);
   const auto operands = module_.operands_of(instruction);
-  if (operands.size() == 0) return unknown;
+  if (operands.empty()) return unknown;
   const auto sources = operands.subspan(1);
   if (std::ranges::any_of(sources, [&](const ptx::Operand& each) { return unseen(each); }))
     return {};

@@ -28,7 +28,9 @@ struct LaneShape {
 
 class LaneShapes {
  public:
-  LaneShapes(const ptx::Module& module, const ptx::Function& function, Definitions& definitions);
+  /// Knows those registers, and all that their values follow from.
+  LaneShapes(const ptx::Module& module, const ptx::Function& function, Definitions& definitions,
+             std::vector<std::string_view> registers);
 
   LaneShape of(const ptx::Operand& operand);
   LaneShape of(std::string_view name);
@@ -36,7 +38,7 @@ class LaneShapes {
   const std::vector<const ptx::Instruction*>& writers(std::string_view name) const;
 
  private:
-  void collect(const ptx::Instruction& instruction);
+  std::vector<const ptx::Instruction*> needed(std::vector<std::string_view> registers) const;
   bool update(const ptx::Instruction& instruction);
   LaneShape result(const ptx::Instruction& instruction);
   LaneShape arithmetic(const ptx::Instruction& instruction);
