@@ -12,11 +12,13 @@ bool starts_before(const Part& x, const Part& y) { return x.begin < y.begin; }
 
 }  // namespace
 
-void Pending::add(Access access) {
+void Pending::add(Access access) { accesses_.push_back(std::move(access)); }
+
+void Pending::put_in_order(Access& access) {
+  if (access.longest > 0) return;
   std::ranges::sort(access.parts, starts_before);
   for (const Part& each : access.parts)
     access.longest = std::max(access.longest, each.end - each.begin);
-  accesses_.push_back(std::move(access));
 }
 
 void Pending::note(How how, const Threads& threads) {
@@ -49,10 +51,11 @@ void Pending::take_turn(const Threads& threads) { note(How::turn, threads); }
 
 void Pending::land(const Threads& by, int team, std::size_t but) {
   std::vector<Access*> own;
-  for (Access& each : accesses_)
-    if (each.flying && each.team == team && !each.parts.empty() &&
-        by.has(each.parts.front().thread))
-      own.push_back(&each);
+  for (Access& each : accesses_) {
+    if (!each.flying || each.team != team || each.parts.empty()) continue;
+    put_in_order(each);
+    if (by.has(each.parts.front().thread)) own.push_back(&each);
+  }
   std::size_t groups = 0;
   int group = -1;
   for (Access* const each : std::views::reverse(own)) {

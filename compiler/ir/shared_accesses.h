@@ -40,10 +40,11 @@ struct Threads {
     for (const std::uint32_t each : warps) out += std::popcount(each);
     return out;
   }
-  int first() const {
-    int out = 0;
-    while (out < most && !has(out)) ++out;
-    return out;
+  template <typename Body>
+  void each(const Body& body) const {
+    for (int i = 0; i < most / 32; ++i)
+      for (std::uint32_t left = warps[static_cast<std::size_t>(i)]; left; left &= left - 1)
+        body(32 * i + std::countr_zero(left));
   }
   bool meets(const Threads& other) const { return (*this & other).any(); }
   /// Whether all of `other` are among them.
@@ -78,7 +79,7 @@ struct Access {
 
   int serial = 0;                  // of the walk
   int group = 0;                   // of reads in flight, that are waited for together
-  std::int64_t longest = 0;        // part
+  std::int64_t longest = 0;        // part; 0: they are in no order yet
   std::vector<std::size_t> syncs;  // since then
 };
 
@@ -95,9 +96,10 @@ class Pending {
   /// which nothing is known are the same.
   template <typename Same>
   std::optional<Meeting> find(const Access& now, const Same& same) {
-    for (const Access& each : accesses_) {
+    for (Access& each : accesses_) {
       if (!disturb(each, now) || (each.loops == now.loops && same(each.address, now.address)))
         continue;
+      put_in_order(each);
       const int meets = meeting(each, now);
       if (meets == 0) continue;
       Meeting out{each, meets == 1};
@@ -131,6 +133,7 @@ class Pending {
   };
   void note(How how, const Threads& threads);
   void forget();
+  static void put_in_order(Access& access);
   static bool disturb(const Access& x, const Access& y);
   int meeting(const Access& before, const Access& now) const;
   bool is_ordered(const Access& before, int thread, int of_team, int team) const;

@@ -21,10 +21,9 @@ class Accessed {
       : function_(function), stage_(stage), threads_(threads), values_(values) {}
 
   void add(Access& now, const Operation& op, const Touch& touch) {
-    const InThreads address = values_.of(touch.address->id);
+    const InThreads& address = values_.of(touch.address->id);
     if (op.kind == OperationKind::warpgroup_product) read_operand(now, address, op, touch);
     else access_parts(now, address, shape_of(op), op);
-    for (const Part& each : now.parts) now.longest = std::max(now.longest, each.end - each.begin);
   }
 
  private:
@@ -68,14 +67,15 @@ class Accessed {
                     const Operation& op) {
     const bool by_warp = op.kind == OperationKind::matrix;
     if (by_warp) now.team = warp;
-    for (int t = 0; t < Threads::most; ++t) {
-      if (!threads_.has(t) || (by_warp && t % warp >= shape.lanes)) continue;
-      if (op.kind == OperationKind::load_if && !passes(operands(op)[0].id, t)) continue;
+    now.parts.reserve(static_cast<std::size_t>(threads_.count() * shape.lines));
+    threads_.each([&](int t) {
+      if (by_warp && t % warp >= shape.lanes) return;
+      if (op.kind == OperationKind::load_if && !passes(operands(op)[0].id, t)) return;
       for (std::int64_t line = 0; line < shape.lines; ++line) {
         const std::int64_t begin = address.in(t) + line * shape.pitch;
         now.parts.push_back({begin, begin + shape.bytes, t});
       }
-    }
+    });
   }
 
   bool passes(int condition, int thread) {

@@ -7,6 +7,7 @@
 // the sample. Whoever walks over the operations says where a value is computed anew.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct InThreads {
   std::vector<std::int64_t> numbers;
   Known known = Known::exactly;
 
+  void be(std::int64_t number, Known how) { numbers.assign(1, number), known = how; }
   bool is_same() const { return numbers.size() == 1; }
   std::int64_t in(int thread) const {
     return numbers[is_same() ? 0 : static_cast<std::size_t>(thread)];
@@ -44,23 +46,24 @@ class ThreadValues {
 
   void begin(int sample);
   const InThreads& of(int id);
-  void set(int id, InThreads value);
-  /// What has been computed since then is forgotten.
+  void set(int id, const InThreads& value);
+  /// What has been computed since then is forgotten, unless it is the same wherever it is computed.
   std::size_t mark() const { return computed_.size(); }
   void forget(std::size_t mark);
-  InThreads constant(std::int64_t number) const { return {{number}}; }
   /// Whether another sample may give anything else.
   bool has_made_up() const { return made_up_; }
   /// x + y as a register of that type holds it.
   InThreads sum(const InThreads& x, const InThreads& y, Type type) const;
 
  private:
-  InThreads compute(const Operation& op, int id);
-  InThreads unknown(const Operation& op, int id);
-  InThreads made_up(int id, Known known);
+  // What an operation makes, as `out`, which has no numbers.
+  void compute(InThreads& out, const Operation& op, int id);
+  void compute_unknown(InThreads& out, const Operation& op, int id);
+  bool is_fixed(std::size_t which) const;
+  void make_up(InThreads& out, int id, Known known);
   template <typename Fold>
-  InThreads folded(const Operation& op, Type type, const Fold& fold);
-  InThreads exchanged(const Operation& op);
+  void fold(InThreads& out, const Operation& op, Type type, const Fold& by);
+  void exchange(InThreads& out, const Operation& op);
   std::span<const Operand> operands(const Operation& op) const {
     return Function::part(function_.operands, op.operands);
   }
@@ -73,9 +76,11 @@ class ThreadValues {
   int threads_;
   int sample_ = 0;
   bool made_up_ = false;
-  std::int64_t instance_ = 0;      // how often values were forgotten
-  std::vector<InThreads> values_;  // by id; no numbers: not computed
-  std::vector<int> computed_;      // ids, in order
+  std::int64_t instance_ = 0;                        // how often values were forgotten
+  std::vector<InThreads> values_;                    // by id; no numbers: not computed
+  std::vector<bool> fixed_;                          // by id: never forgotten
+  std::vector<int> computed_;                        // ids of others, in order
+  std::array<std::vector<std::int64_t>, 3> spread_;  // operands that are the same in all threads
 };
 
 }  // namespace tartan::TARTAN_ABI::codegen
