@@ -56,8 +56,19 @@ void add_back_end(llvm::legacy::PassManager& passes, llvm::TargetMachine& machin
   auto* const functions = new llvm::MachineModuleInfoWrapperPass(&machine);
   steps->setDisableVerify(true);
   // They find nothing to do in this code.
-  steps->disablePass(&llvm::OptimizePHIsLegacyID);
-  steps->disablePass(&llvm::PeepholeOptimizerLegacyID);
+  for (char* const each :
+       {&llvm::OptimizePHIsLegacyID, &llvm::PeepholeOptimizerLegacyID,
+        // Garbage collectors, exceptions, and values of variables in debug information.
+        &llvm::GCLoweringID, &llvm::ShadowStackGCLoweringID, &llvm::GCMachineCodeAnalysisID,
+        &llvm::StackMapLivenessID, &llvm::FuncletLayoutID, &llvm::RemoveRedundantDebugValuesID,
+        &llvm::LiveDebugValuesID, &llvm::FixupStatepointCallerSavedID,
+        // Spilled registers and the order of instructions, which the assembler chooses.
+        &llvm::StackColoringLegacyID, &llvm::StackSlotColoringID, &llvm::MachineSchedulerID,
+        &llvm::LocalStackSlotAllocationID, &llvm::StackFrameLayoutAnalysisPassID,
+        // Instrumentation.
+        &llvm::FEntryInserterID, &llvm::XRayInstrumentationID, &llvm::PatchableFunctionID,
+        &llvm::MachineSanitizerBinaryMetadataID, &llvm::RemoveLoadsIntoFakeUsesID})
+    steps->disablePass(each);
   passes.add(steps);
   passes.add(functions);
   machine.setOptLevel(llvm::CodeGenOptLevel::None);
