@@ -12,25 +12,38 @@
 namespace tartan::TARTAN_ABI::isa {
 namespace {
 
-struct OpcodeSignatures {
-  std::vector<Signature> signatures;
+class OpcodeSignatures {
+ public:
+  void add(const Signature& signature) {
+    if (rows_.empty()) rows_ = {&signature, 1};
+    else if (gathered_.empty() && rows_.data() + rows_.size() == &signature)
+      rows_ = {rows_.data(), rows_.size() + 1};
+    else gather(signature);
+    words = words | isa::words(signature);
+    for (const MemoryEffect& effect : signature.memory) async_proxy |= effect.proxy == Proxy::Async;
+  }
+  std::span<const Signature> rows() const { return rows_; }
+
   QualifierSet words;
   bool async_proxy = false;
+
+ private:
+  void gather(const Signature& signature) {
+    if (gathered_.empty()) gathered_.assign(rows_.begin(), rows_.end());
+    gathered_.push_back(signature);
+    rows_ = gathered_;
+  }
+
+  std::span<const Signature> rows_;
+  std::vector<Signature> gathered_;  // those that do not follow one another in their family
 };
 
 // The rows of all families, by opcode.
 const std::vector<OpcodeSignatures>& table() {
   static const std::vector<OpcodeSignatures> all = [] {
     std::vector<OpcodeSignatures> out(static_cast<std::size_t>(Opcode::count));
-    for (const auto family : signature_families) {
-      for (const Signature& each : family()) {
-        OpcodeSignatures& into = out[static_cast<std::size_t>(each.opcode)];
-        into.signatures.push_back(each);
-        into.words = into.words | words(each);
-        for (const MemoryEffect& effect : each.memory)
-          into.async_proxy |= effect.proxy == Proxy::Async;
-      }
-    }
+    for (const auto family : signature_families)
+      for (const Signature& each : family()) out[static_cast<std::size_t>(each.opcode)].add(each);
     return out;
   }();
   return all;
@@ -98,7 +111,7 @@ bool selector_fits(std::string_view text, Selector selector) {
 }
 
 std::span<const Signature> signatures(Opcode opcode) {
-  return table()[static_cast<std::size_t>(opcode)].signatures;
+  return table()[static_cast<std::size_t>(opcode)].rows();
 }
 
 bool uses_async_proxy(Opcode opcode) {
