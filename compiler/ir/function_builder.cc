@@ -75,10 +75,9 @@ void FunctionBuilder::note(Operation& operation, std::string_view text) {
 
 Operand FunctionBuilder::make(Operation& operation, Operand result) {
   result.id = function_.values++;
-  constants_.push_back(
-      is_constant(operation.kind, Function::part(function_.operands, operation.operands)));
-  uniform_.resize(constants_.size(), false);
-  uniform_.back() = is_uniform(operation);
+  facts_.push_back(
+      {is_constant(operation.kind, Function::part(function_.operands, operation.operands)),
+       is_uniform(operation)});
   function_.results.push_back(result);
   ++operation.results.count;
   return result;
@@ -111,12 +110,12 @@ Pointer FunctionBuilder::pointer(OperationKind kind, StateSpace space,
 
 bool FunctionBuilder::is_constant(OperationKind kind, std::span<const Operand> operands) const {
   return row_of(kind).folds && std::ranges::all_of(operands, [&](const Operand& each) {
-           return each.id < 0 || constants_[static_cast<std::size_t>(each.id)];
+           return each.id < 0 || facts_[static_cast<std::size_t>(each.id)].constant;
          });
 }
 
 bool FunctionBuilder::is_constant(Value value) const {
-  return value.valid() && constants_.at(static_cast<std::size_t>(value.id));
+  return value.valid() && facts_.at(static_cast<std::size_t>(value.id)).constant;
 }
 
 bool FunctionBuilder::is_uniform(const Operation& operation) const {
@@ -128,16 +127,15 @@ bool FunctionBuilder::is_uniform(const Operation& operation) const {
           Function::part(function_.numbers, operation.numbers)[0]));
     case Uniform::operands: break;
   }
-  return std::ranges::all_of(Function::part(function_.operands, operation.operands),
-                             [&](const Operand& each) {
-                               const auto id = static_cast<std::size_t>(each.id);
-                               return each.id < 0 || (id < uniform_.size() && uniform_[id]);
-                             });
+  return std::ranges::all_of(
+      Function::part(function_.operands, operation.operands), [&](const Operand& each) {
+        return each.id < 0 || facts_[static_cast<std::size_t>(each.id)].uniform;
+      });
 }
 
 bool FunctionBuilder::is_uniform(Value value) const {
   const auto id = static_cast<std::size_t>(value.id);
-  return value.valid() && id < uniform_.size() && uniform_[id];
+  return value.valid() && id < facts_.size() && facts_[id].uniform;
 }
 
 // ---- The frame.
@@ -243,7 +241,7 @@ void FunctionBuilder::for_range(Value begin, Value end, Value step,
   const std::uint32_t region =
       add_regions(record(OperationKind::for_range, begin.type, {counter, end, step}), 1);
   const Value index{function_.values++, begin.type};
-  constants_.push_back(false);
+  facts_.push_back({});
   function_.regions[region].arguments = {index};
   describe(region, [&] { body(index); });
 }
@@ -309,17 +307,17 @@ bool FunctionBuilder::depends_on(Value value, const std::source_location& place)
 std::vector<Need> FunctionBuilder::take_second_role(int of_mark) {
   std::vector<Need> out =
       partition(function_, marks_.at(static_cast<std::size_t>(of_mark)), open_.back());
-  constants_.resize(static_cast<std::size_t>(function_.values), false);
+  facts_.resize(static_cast<std::size_t>(function_.values));
   return out;
 }
 
 Value FunctionBuilder::stand_in(Type type) {
-  constants_.push_back(false);
+  facts_.push_back({});
   return {function_.values++, type};
 }
 
 Pointer FunctionBuilder::stand_in(StateSpace space) {
-  constants_.push_back(false);
+  facts_.push_back({});
   return {function_.values++, space};
 }
 
@@ -328,7 +326,7 @@ void FunctionBuilder::split() { record(OperationKind::split, Type::none); }
 std::vector<Need> FunctionBuilder::copy_of(int mark, Half half, std::span<const Renamed> with) {
   std::vector<Need> out =
       copy_half(function_, marks_.at(static_cast<std::size_t>(mark)), open_.back(), half, with);
-  constants_.resize(static_cast<std::size_t>(function_.values), false);
+  facts_.resize(static_cast<std::size_t>(function_.values));
   return out;
 }
 

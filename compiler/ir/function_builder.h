@@ -257,6 +257,9 @@ class FunctionBuilder {
 
  private:
   using Body = std::function<void()>;
+  struct Fact {
+    bool constant = false, uniform = false;
+  };
 
   /// The operation that is recorded last.
   Operation& record(OperationKind kind, Type type, std::initializer_list<Operand> operands = {},
@@ -282,8 +285,7 @@ class FunctionBuilder {
 
   Function function_;
   std::vector<std::uint32_t> open_;  // regions, the innermost last
-  std::vector<bool> constants_;      // by id
-  std::vector<bool> uniform_;        // by id, as far as one is known
+  std::vector<Fact> facts_;          // of values, by id
   std::uint32_t place_ = 0;
   std::vector<std::uint32_t> marks_;  // regions
 };
