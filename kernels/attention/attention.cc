@@ -23,18 +23,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Scalar share_of(const Scalar& x, const Scalar& sum) {
   return select(sum == 0, 0, x * reciprocal(sum));
 }
-// Whether the product of a score and the scale has less than 12 fraction bits.
-Scalar is_far(const Scalar& product) { return maximum(product, product * -1) > 4096; }
-
-Scalar is_not_one(const Scalar& x) { return x != 1; }
-
-// Of no rows, as there are after an error: false.
-Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
-  Scalar out = is(rows.empty() ? Scalar(0) : rows[0]);
-  for (std::size_t i = 1; i < rows.size(); ++i) out = out | is(rows[i]);
-  return out;
-}
-
 // The body of the kernel.
 class Forward {
  public:
@@ -44,14 +32,15 @@ class Forward {
         d_(with.head_dim),
         m_(with.tile_queries()),
         n_(with.keys_per_step),
-        lazy_(k.target().has(Feature::wgmma) && with.producers > 0 && with.warps >= 8 &&
-              with.softcap == Softcap::none),
+        lazy_(k.target().has(Feature::wgmma) && with.producers > 0 &&
+              (with.warps >= 8 || with.together) && with.softcap == Softcap::none),
         persistent_(with.persistent),
         from_end_(with.persistent && with.causal),
         lean_(with.head_dim <= 64 || (with.head_dim > 128 && with.head_dim <= 192)),
-        in_turns_((with.causal || lazy_) && with.producers > 0 && with.warps % 4 == 0 &&
-                  with.warps > 4 && k.target().has(Feature::wgmma)),
-        apart_((with.causal || lazy_ || with.persistent) && has_own_output(with, k.target())),
+        in_turns_((with.causal || lazy_) && !with.together && with.producers > 0 &&
+                  with.warps % 4 == 0 && with.warps > 4 && k.target().has(Feature::wgmma)),
+        apart_((with.causal || lazy_ || with.persistent) && !with.together &&
+               has_own_output(with, k.target())),
         windows_(with.packed && with.producers > 0 && k.target().arch.has(Feature::tma)) {}
 
   void describe() {
@@ -198,26 +187,19 @@ class Forward {
     return Q_.window({row, col}, {m_, d_});
   }
   // The keys or values of step t; nothing where `hidden`.
-  Global key_window(const Global& all, const Scalar& t, const Scalar& hidden) {
-    const Scalar number = select(hidden, ceil_div(keys_, n_), t);
+  Global key_window(const Global& all, const Scalar& t, const std::optional<Scalar>& hidden = {}) {
+    const Scalar number = hidden ? select(*hidden, ceil_div(keys_, n_), t) : t;
     if (!with_.packed) return all.tile({number, 0}, {n_, d_});
     const Scalar col = head_ / share() * d_;
-    if (windows_)
-      return all.window({select(hidden, all_keys_, first_key_ + t * n_), col}, {n_, d_});
+    if (windows_) {
+      const Scalar first = first_key_ + t * n_;
+      return all.window({hidden ? select(*hidden, all_keys_, first) : first, col}, {n_, d_});
+    }
     return all.window({first_key_, col}, {keys_, d_}).tile({number, 0}, {n_, d_});
   }
 
-  // Zeros for rows from `first` on, which are another sequence's: NaN times a weight of zero would
-  // be NaN. The stage has arrived, and its next filling awaits all threads.
   void clear(const Shared& tile, const Scalar& first, int rows) {
-    const int vectors = d_ / 8;
-    k_.loop(first * vectors + index(k_.thread()), rows * vectors, tile_qk(with_).threads(),
-            [&](Scalar i) {
-              k_.ptx("st.shared.v4.b32 [%0], {%1, %1, %1, %1};", {},
-                     {k_.address(tile, i / vectors, i % vectors * 8), k_.constant(u32, 0)});
-            });
-    k_.instruction("fence.proxy.async.shared::cta", {});  // of what TMA wrote and wgmma reads
-    k_.barrier();
+    clear_rows(k_, tile, first, rows, d_, tile_qk(with_).threads());
   }
 
   // ---- A tile of queries.
@@ -263,6 +245,16 @@ class Forward {
               qk_.row_variable(masked_),
               qk_.row_variable(zero),
               k_.variable(k_.constant(u32, 0))};
+    if (with_.together) {
+      k_.pipeline(
+          {.stages = with_.stages}, maximum(steps_ - begin, 0),
+          [&](Scalar t, Scalar stage) {
+            k_.copy(key_window(K_, step_of(t)).transposed(), sK_[stage]);
+            k_.copy(key_window(V_, step_of(t)), sV_[stage]);
+          },
+          [&](Scalar t, Scalar stage) { step_together(rows, q, step_of(t), stage); });
+      return store(rows);
+    }
     k_.pipeline(
         {.stages = with_.stages}, select(steps_ > begin, steps_ - begin + 1, 0),
         [&](Scalar t, Scalar stage) {
@@ -309,6 +301,20 @@ class Forward {
     qk_.add(s, q ? MmaOperand(*q) : MmaOperand(shared_queries()), sK_[stage]);
     pv_.add(rows.o, rows.weights, sV_[stage]);
     if (in_turns_) pass_turn(select(group() == groups() - 1, 0, group() + 1));
+    weigh_step(rows, s, t);
+  }
+
+  // Both products of a step.
+  void step_together(Rows& rows, const std::optional<WarpTile>& q, const Scalar& t,
+                     const Scalar& stage) {
+    auto s = qk_.accumulator();
+    qk_.add(s, q ? MmaOperand(*q) : MmaOperand(shared_queries()), sK_[stage]);
+    weigh_step(rows, s, t);
+    if (windows_) k_.when((t + 1) * n_ > keys_, [&] { clear(sV_[stage], keys_ - t * n_, n_); });
+    pv_.add(rows.o, rows.weights, sV_[stage]);
+  }
+
+  void weigh_step(Rows& rows, Accumulator& s, const Scalar& t) {
     if (capped_) s = map(s, [&](Scalar x) { return (*capped_)(x); });
     mask(s, t);
     if (lazy_) weigh_lazily(rows, s);
@@ -388,13 +394,6 @@ class Forward {
     k_.when(lean_ ? any(shrinks, is_not_one) : Scalar(moved) != 0,
             [&] { rows.o = map_rows(rows.o, shrinks, times); });
     rows.weights = operand_a(convert(s, with_.type), qk_.kind().shape);
-  }
-
-  template <typename Combine>
-  RowValues across_lanes(RowValues of, Combine combine) {
-    for (const int by : {1, 2})
-      of = map(of, [&](const Scalar& x) { return combine(x, shuffle_xor(x, by)); });
-    return of;
   }
 
   // Warpgroups start their products in turn, so that one computes weights beside the products of
@@ -481,7 +480,8 @@ class Forward {
 
 static Kernel described_attention(const Attention& options) {
   const KernelOptions blocks{.block = Forward::tile_qk(options).threads(),
-                             .producers = options.producers};
+                             .producers = options.producers,
+                             .min_blocks = options.blocks_per_multiprocessor};
   return kernel("attention", blocks, [=](Builder& k) {
     if (is_possible(k, options)) Forward(k, options).describe();
   });

@@ -32,6 +32,34 @@ Attention fitting(const Attention& options, const Target& target) {
   return out;
 }
 
+// What is fastest for few keys on an H200. Several blocks with 64 queries each overlap, but
+// together they read keys and values more often, which wide heads can afford for fewer keys.
+struct FewKeys {
+  int above, head_dim;  // above the one, up to the other
+  int keys;             // at most
+  bool causal;          // only then
+  int keys_per_step, stages;
+  int blocks = 0;  // of 64 queries on a multiprocessor; 0: the tile for many keys
+};
+constexpr FewKeys few_keys[] = {
+    {0, 64, 1024, false, 64, 2, 4},   {0, 64, 2048, true, 64, 2, 4},
+    {64, 96, 1024, false, 64, 2, 3},  {96, 128, 256, false, 32, 3, 3},
+    {96, 128, 768, true, 48, 2, 3},   {128, 192, 128, false, 32, 2, 2},
+    {192, 256, 128, false, 16, 4, 2}, {192, 256, 256, false, 32, 3},
+    {192, 256, 1024, false, 64, 2},
+};
+
+const FewKeys* row_for(const Attention& options) {
+  // Shared memory has lines of 32 bytes then, and steps of fewer keys take longer.
+  constexpr int most_of_short_lines = 256;
+  if (options.head_dim % 32 != 0 && options.keys > most_of_short_lines) return nullptr;
+  for (const FewKeys& row : few_keys)
+    if (options.head_dim > row.above && options.head_dim <= row.head_dim && options.keys > 0 &&
+        options.keys <= row.keys && (options.causal || !row.causal))
+      return &row;
+  return nullptr;
+}
+
 }  // namespace
 
 bool is_possible(Builder& k, const Attention& options) {
@@ -50,6 +78,8 @@ bool is_possible(Builder& k, const Attention& options) {
                    fmt::format("persistent = true: expected producers, which copy ahead, and "
                                "packed = false; found producers = {}, packed = {}",
                                options.producers, options.packed)) &
+         k.require(!options.persistent || !options.together,
+                   "persistent = true: expected together = false, found true") &
          k.require(!options.persistent || (options.stages >= 1 && options.stages <= 3),
                    fmt::format("stages = {}: expected 1 to 3 with persistent = true: queries of "
                                "only two tiles are kept",
@@ -77,7 +107,15 @@ Attention tuned(const Attention& options, const Gpu& gpu) {
   out.warps = d <= 96 ? 12 : 8, out.producers = 4;  // three warpgroups have enough registers
   // 1 to 3 % faster or slower elsewhere.
   out.persistent = d <= (options.causal ? 96 : 64) && !options.packed;
-  out.queries_per_block = 16 * out.warps, out.keys_per_step = 64 < d && d <= 96 ? 112 : 128;
+  out.keys_per_step = 64 < d && d <= 96 ? 112 : 128;
+  if (const FewKeys* few = row_for(options)) {
+    out.keys_per_step = few->keys_per_step, out.stages = few->stages;
+    if (few->blocks) {
+      out.together = true, out.blocks_per_multiprocessor = few->blocks;
+      out.warps = 4, out.producers = 1, out.persistent = false;
+    }
+  }
+  out.queries_per_block = 16 * out.warps;
   return fitting(out, target);
 }
 

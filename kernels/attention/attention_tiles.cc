@@ -47,4 +47,23 @@ void write_rows(Builder& k, const Global& to, const Scalar& begin, const Scalar&
   }
 }
 
+void clear_rows(Builder& k, const Shared& tile, const Scalar& first, int rows, int columns,
+                int threads) {
+  const int vectors = columns / 8;
+  k.loop(first * vectors + k.convert(k.thread(), s32), rows * vectors, threads, [&](Scalar i) {
+    k.ptx("st.shared.v4.b32 [%0], {%1, %1, %1, %1};", {},
+          {k.address(tile, i / vectors, i % vectors * 8), k.constant(u32, 0)});
+  });
+  k.instruction("fence.proxy.async.shared::cta", {});  // of what TMA wrote and wgmma reads
+  k.barrier();
+}
+
+Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&)) {
+  Scalar out = is(rows.empty() ? Scalar(0) : rows[0]);
+  for (std::size_t i = 1; i < rows.size(); ++i) out = out | is(rows[i]);
+  return out;
+}
+Scalar is_far(const Scalar& product) { return maximum(product, product * -1) > 4096; }
+Scalar is_not_one(const Scalar& x) { return x != 1; }
+
 }  // namespace tartan::TARTAN_ABI::kernels

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "tartan/dsl/warp.h"
 #include "tartan/kernels/attention.h"
 
 namespace tartan::TARTAN_ABI::kernels {
@@ -23,6 +24,25 @@ struct TileOrder {
 /// row is number `first`. The four lanes that share a row hold the same value.
 void write_rows(Builder& k, const Global& to, const Scalar& begin, const Scalar& count,
                 const Scalar& first, const WarpTile& tile, const RowValues& values);
+
+/// Zeros for rows of a tile from `first` on, which are another sequence's: NaN times a weight of
+/// zero would be NaN. The stage has arrived, and its next filling awaits all `threads`.
+void clear_rows(Builder& k, const Shared& tile, const Scalar& first, int rows, int columns,
+                int threads);
+
+/// Whether a row's value is so. Of no rows, as there are after an error: false.
+Scalar any(const RowValues& rows, Scalar (*is)(const Scalar&));
+/// Whether the product of a score and the scale has less than 12 fraction bits.
+Scalar is_far(const Scalar& product);
+Scalar is_not_one(const Scalar& x);
+
+/// Of the four lanes that share a row.
+template <typename Combine>
+RowValues across_lanes(RowValues of, Combine combine) {
+  for (const int by : {1, 2})
+    of = map(of, [&](const Scalar& x) { return combine(x, shuffle_xor(x, by)); });
+  return of;
+}
 
 /// Per row: of this lane's elements alone.
 template <typename Combine>

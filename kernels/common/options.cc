@@ -236,6 +236,11 @@ constexpr auto rows<Attention> = std::to_array<OptionRow<Attention>>({
     {"", &Attention::stages, {}, put},
     {"", &Attention::producers, {}, shape},
     {"", &Attention::persistent, {}, shape},
+    {"", &Attention::together, {}, shape},
+    {"", &Attention::blocks_per_multiprocessor, {}, put},
+    {"keys", &Attention::keys, {.least = 0}, {},
+     "About how many keys a query sees at most, for which the configuration is chosen; the kernel "
+     "takes any number. 0: unknown"},
 });
 
 template <>

@@ -9,18 +9,34 @@
 namespace tartan::TARTAN_ABI::kernels {
 
 Attention flat(const AttentionProblem& problem, const AttentionSchedule& schedule) {
-  const auto& [head_dim, type, causal, window, softcap, sinks, packed] = problem;
-  const auto& [queries_per_block, keys_per_step, warps, stages, producers, persistent] = schedule;
-  return {head_dim,          type,          causal, window, softcap,   sinks,     packed,
-          queries_per_block, keys_per_step, warps,  stages, producers, persistent};
+  const auto& [head_dim, type, causal, window, softcap, sinks, packed, keys] = problem;
+  const auto& [queries_per_block, keys_per_step, warps, stages, producers, persistent, together,
+               blocks_per_multiprocessor] = schedule;
+  return {head_dim,
+          type,
+          causal,
+          window,
+          softcap,
+          sinks,
+          packed,
+          queries_per_block,
+          keys_per_step,
+          warps,
+          stages,
+          producers,
+          persistent,
+          together,
+          blocks_per_multiprocessor,
+          keys};
 }
 
 AttentionProblem problem_of(const Attention& x) {
-  return {x.head_dim, x.type, x.causal, x.window, x.softcap, x.sinks, x.packed};
+  return {x.head_dim, x.type, x.causal, x.window, x.softcap, x.sinks, x.packed, x.keys};
 }
 
 AttentionSchedule schedule_of(const Attention& x) {
-  return {x.queries_per_block, x.keys_per_step, x.warps, x.stages, x.producers, x.persistent};
+  return {x.queries_per_block, x.keys_per_step, x.warps,    x.stages,
+          x.producers,         x.persistent,    x.together, x.blocks_per_multiprocessor};
 }
 
 AttentionLaunch AttentionLaunch::of(const Attention& options, int queries, int heads, int batch,

@@ -50,7 +50,7 @@ class Kernels(unittest.TestCase):
         options = {each.name: each for each in attention.options}
         self.assertEqual(
             set(options),
-            {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed"}
+            {"type", "head-dim", "causal", "window", "softcap", "sinks", "packed", "keys"}
             | {"gpu", "multiprocessors"},
         )
         self.assertEqual((options["head-dim"].type, options["head-dim"].default), ("integer", 64))
@@ -515,7 +515,7 @@ class Numpy(unittest.TestCase):
         gelu = 0.5 * z * (1 + np.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3)))
         np.testing.assert_allclose(y, gelu, rtol=2e-3, atol=2e-3)
 
-    def attend(self, device, batch, heads, kv_heads, queries, keys, d=64):
+    def attend(self, device, batch, heads, kv_heads, queries, keys, d=64, about=0):
         """Arguments of causal attention, the loaded kernel, and a check of what it has written."""
         q, k = self.normal(batch, heads, queries, d), self.normal(batch, kv_heads, keys, d)
         v = self.normal(batch, kv_heads, keys, d)
@@ -532,7 +532,9 @@ class Numpy(unittest.TestCase):
             weights /= weights.sum(-1, keepdims=True)
             np.testing.assert_allclose(out, weights @ V, rtol=1e-2, atol=3e-3)
 
-        attention = device.load(tartan.compile("attention", device, head_dim=d, causal=True))
+        attention = device.load(
+            tartan.compile("attention", device, head_dim=d, causal=True, keys=about)
+        )
         return attention, (queries, keys, heads, kv_heads, scale, q, k, v, out, lse), check
 
     def test_attention(self):
@@ -548,6 +550,13 @@ class Numpy(unittest.TestCase):
         attention, arguments, check = self.attend(device, 3, 46, 2, 33, 50)
         attention(*arguments, grid=(0, 0, 3))
         check()
+
+    def test_attention_for_few_keys(self):
+        device = tartan.Device("emulator", hardware="sm_90a")
+        for about in (50, 16):  # more than are expected, too
+            attention, arguments, check = self.attend(device, 2, 4, 2, 70, 80, about=about)
+            attention(*arguments, grid=(0, 0, 2))
+            check()
 
     def test_dlpack_round_trip(self):
         for dtype in ("f16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"):

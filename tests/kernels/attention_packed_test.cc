@@ -186,16 +186,20 @@ std::vector<Sequences> awkward(int m, int n) {
 }
 
 std::vector<Attention> kinds() {
-  return {{.head_dim = 64, .packed = true},
-          {.head_dim = 64, .type = bf16, .causal = true, .packed = true},
-          {.head_dim = 128, .causal = true, .packed = true},
-          {.head_dim = 128, .type = bf16, .packed = true},
-          {.head_dim = 64,
-           .causal = true,
-           .window = true,
-           .softcap = kernels::Softcap::by_exp,
-           .sinks = true,
-           .packed = true}};
+  return {
+      {.head_dim = 64, .packed = true},
+      {.head_dim = 64, .type = bf16, .causal = true, .packed = true},
+      {.head_dim = 128, .causal = true, .packed = true},
+      {.head_dim = 128, .type = bf16, .packed = true},
+      {.head_dim = 64,
+       .causal = true,
+       .window = true,
+       .softcap = kernels::Softcap::by_exp,
+       .sinks = true,
+       .packed = true},
+      {.head_dim = 64, .type = bf16, .packed = true, .keys = 100},
+      {.head_dim = 128, .causal = true, .packed = true, .keys = 100},
+      {.head_dim = 256, .type = bf16, .causal = true, .window = true, .packed = true, .keys = 50}};
 }
 
 void expect_all(Device& device, const Target& target) {
@@ -218,7 +222,7 @@ TEST_P(PackedAttention, NoSequenceSeesAnother) {
   Device device = *Device::open("emulator");
   const Target target = *Target::parse(GetParam());
   const std::vector<Attention> all = kinds();
-  for (const Attention& each : {all[1], all[3]}) {
+  for (const Attention& each : {all[1], all[3], all[5], all[6]}) {
     const Attention options = tuned(each, target);
     const int m = options.tile_queries(), n = options.keys_per_step;
     Packed in(options, {.queries = {9, m + 3, 2, 20},

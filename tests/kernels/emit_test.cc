@@ -304,7 +304,7 @@ TEST(Command, EmitRefusesWhatAKernelIgnores) {
       "--cluster-columns 1 "
       "--cluster-splits 1 --products 1 --swap --direct "
       "--group 8 --bit-op xor --batched --persistent --scale ue8m0 --kind mxf8f6f4 --head-dim 64 "
-      "--causal --window --softcap none --sinks --packed --activation relu --queries 1 "
+      "--causal --window --softcap none --sinks --packed --keys 0 --activation relu --queries 1 "
       "--heads-per-kv 8 "
       "--page 64 --heads 128 --grouping "
       "none "

@@ -114,8 +114,11 @@ TEST(OptionKeys, HaveAllMembersInTheirOrder) {
                              .warps = 4,
                              .stages = 5,
                              .producers = 6,
-                             .persistent = true}),
-            "1 " + types({bf16}) + "1 0 2 1 0 2 3 4 5 6 1 ");
+                             .persistent = true,
+                             .together = false,
+                             .blocks_per_multiprocessor = 7,
+                             .keys = 8}),
+            "1 " + types({bf16}) + "1 0 2 1 0 2 3 4 5 6 1 0 7 8 ");
   EXPECT_EQ(key_of(AttentionBackward{.head_dim = 1,
                                      .type = bf16,
                                      .causal = true,
@@ -268,6 +271,7 @@ const Values all_values[] = {
     {"softcap", {"\"none\"", "\"exp\"", "\"tanh\"", "\"log\""}},
     {"sinks", {"true"}},
     {"packed", {"true"}},
+    {"keys", {"256", "4096", "-1"}},
     {"deterministic", {"true"}},
     {"queries", {"2", "16", "17"}},
     {"heads-per-kv", {"1", "16", "32", "0"}},

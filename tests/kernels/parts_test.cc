@@ -24,8 +24,8 @@ void expect_same_parts(const Options& options) {
 }
 
 TEST(Parts, AreTheWholeAgain) {
-  expect_same_parts(
-      Attention{128, bf16, true, true, Softcap::by_exp, true, true, 192, 112, 12, 3, 5, true});
+  expect_same_parts(Attention{128, bf16, true, true, Softcap::by_exp, true, true, 192, 112, 12, 3,
+                              5, true, true, 3, 500});
   expect_same_parts(Decode{64, bf16, 2, 3, 16, 128, 5, 4, 6, 7, 9});
   expect_same_parts(MixedGemm{10, 20, 30, f16, Type::u8, 64,   true,  false, 8, 32,  128,
                               2,  3,  5,  6,   7,        true, false, true,  9, true});

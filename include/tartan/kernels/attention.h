@@ -84,6 +84,14 @@ struct Attention {
   /// the last one ends. A launch may have any number of blocks along x and y; persistent_blocks()
   /// are faster than one for each tile. Requires producers, and no packed sequences.
   bool persistent = false;
+  /// Where there are few keys: the keys and values of a step arrive together, and the step's two
+  /// products follow each other. Nothing overlaps within a block, but it needs few registers and
+  /// little shared memory, so that a multiprocessor runs several, which overlap. Not persistent.
+  bool together = false;
+  int blocks_per_multiprocessor = 0;  // for which registers suffice; 0: any number
+  /// About how many keys a query sees at most, such as those of the longest sequence, or of the
+  /// window; 0: unknown. tuned() chooses for them; the kernel takes any number.
+  int keys = 0;
 
   /// Blocks (x) of a launch; y is the head, z the batch or sequence.
   unsigned blocks(int queries) const {
@@ -105,8 +113,8 @@ Kernel attention(const Attention& options);
 
 /// `options` with the tile, warps and producers that are fastest on a GPU: on sm_90a two or
 /// three consumer warpgroups and one producer warpgroup, persistent up to 64, causal up to 96;
-/// elsewhere what keeps registers from spilling. If shared memory does not suffice: fewer keys per
-/// step, then fewer stages.
+/// `together` for few `keys`; elsewhere what keeps registers from spilling. If shared memory does
+/// not suffice: fewer keys per step, then fewer stages.
 Attention tuned(const Attention& options, const Gpu& gpu);
 
 // ---- The same in parts: what is computed, how, and the launch.
@@ -118,11 +126,13 @@ struct AttentionProblem {
   bool causal = false, window = false;
   Softcap softcap = Softcap::none;
   bool sinks = false, packed = false;
+  int keys = 0;
 };
 /// The members are those of Attention.
 struct AttentionSchedule {
   int queries_per_block = 0, keys_per_step = 64, warps = 4, stages = 2, producers = 0;
-  bool persistent = false;
+  bool persistent = false, together = false;
+  int blocks_per_multiprocessor = 0;
 };
 Attention flat(const AttentionProblem& problem, const AttentionSchedule& schedule);
 AttentionProblem problem_of(const Attention& options);
