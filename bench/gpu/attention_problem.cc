@@ -34,6 +34,10 @@ constexpr Option options[] = {
      "warps that copy for the others"},
     {"persistent", [](kernels::Attention& a, int value) { a.persistent = value != 0; },
      "1: blocks compute tile after tile"},
+    {"together", [](kernels::Attention& a, int value) { a.together = value != 0; },
+     "1: both products of a step follow each other"},
+    {"blocks", [](kernels::Attention& a, int value) { a.blocks_per_multiprocessor = value; },
+     "blocks that a multiprocessor has at a time"},
     {"window", [](kernels::Attention& a, int value) { a.window = value != 0; },
      "keys of a sliding window"},
     {"softcap",
@@ -86,8 +90,8 @@ std::optional<AttentionConfig> read_attention_config(const std::string& word) {
   AttentionConfig out{.text = word};
   if (word == "default") return out;
   for (const std::string_view part : split(word, ':')) {
-    if (part == "hopper") {
-      out.hopper = true;
+    if (part == "hopper" || part == "few") {
+      out.hopper = true, out.knows_keys = part == "few";
       continue;
     }
     const auto named = read_named(part);
@@ -102,7 +106,7 @@ std::optional<AttentionConfig> read_attention_config(const std::string& word) {
 }
 
 std::string attention_config_help() {
-  std::string out = "  hopper what is fastest on sm_90a\n";
+  std::string out = "  hopper what is fastest on sm_90a\n  few the same for the number of keys\n";
   for (const Option& option : options) out += fmt::format("  {}=N {}\n", option.name, option.help);
   return out;
 }
@@ -111,6 +115,11 @@ kernels::Attention options_of(const AttentionConfig& config, const AttentionProb
   kernels::Attention out;
   out.head_dim = problem.head_dim, out.type = problem.type, out.causal = problem.causal;
   out.packed = !problem.packed.empty();
+  if (config.knows_keys) {
+    const std::vector<int>& lengths = problem.packed;
+    out.keys = lengths.empty() ? problem.length : *std::max_element(lengths.begin(), lengths.end());
+    if (config.window) out.keys = std::min(out.keys, config.window);
+  }
   if (config.hopper) out = kernels::tuned(out, *Target::parse("sm_90a"));
   for (const auto& [set, value] : config.settings) set(out, value);
   return out;

@@ -34,12 +34,13 @@ struct AttentionProblem {
 
 struct AttentionConfig {
   std::string text;
-  bool hopper = false;  // the fastest on sm_90a, with the settings applied
-  int window = 0;       // keys; 0: no window
+  bool hopper = false;      // the fastest on sm_90a, with the settings applied
+  bool knows_keys = false;  // of the number of keys
+  int window = 0;           // keys; 0: no window
   std::vector<std::pair<void (*)(tartan::kernels::Attention&, int), int>> settings = {};
 };
 
-/// NAME=NUMBER[:NAME=NUMBER]..., such as "hopper:keys=64"; "default".
+/// NAME=NUMBER[:NAME=NUMBER]..., such as "hopper:keys=64", "few"; "default".
 std::optional<AttentionConfig> read_attention_config(const std::string& word);
 /// The names, one per line.
 std::string attention_config_help();
