@@ -57,6 +57,7 @@ struct [[gnu::visibility("hidden")]] LlvmBuilder {
   Value fma(Value x, Value y, Value z);
   Value negate(Value x);
   Value absolute(Value x);
+  Value signum(Value x);
   Value floor(Value x);
   Value approximate(Approximation which, Value x);
   Value compare(Compare how, Value x, Value y);

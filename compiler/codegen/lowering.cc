@@ -158,6 +158,7 @@ void Lowering::lower(const Operation& op) {
     case fma: return made(op, to_.fma(value(0), value(1), value(2)));
     case negate: return made(op, to_.negate(value(0)));
     case absolute: return made(op, to_.absolute(value(0)));
+    case signum: return made(op, to_.signum(value(0)));
     case floor: return made(op, to_.floor(value(0)));
     case approximate: return made(op, to_.approximate(one_of<Approximation>(0), value(0)));
     case compare: return made(op, to_.compare(one_of<Compare>(0), value(0), value(1)));

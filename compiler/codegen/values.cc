@@ -177,6 +177,23 @@ Value LlvmBuilder::absolute(Value x) {
   return value(call(llvm::Intrinsic::abs, {get(x), build.getFalse()}, type), x.type);
 }
 
+// Integers: between -1 and 1 by a maximum and a minimum. Floats: 0 and NaN are their own signs.
+Value LlvmBuilder::signum(Value x) {
+  llvm::Type* const type = llvm_type(x.type);
+  llvm::Value* const of = get(x);
+  if (!floating(x.type)) {
+    llvm::Value* const above =
+        call(llvm::Intrinsic::smax, {of, llvm::ConstantInt::getSigned(type, -1)}, type);
+    return value(call(llvm::Intrinsic::smin, {above, llvm::ConstantInt::getSigned(type, 1)}, type),
+                 x.type);
+  }
+  llvm::Value* const one =
+      call(llvm::Intrinsic::copysign, {llvm::ConstantFP::get(type, 1.0), of}, type);
+  llvm::Value* const has_sign =
+      build.CreateFCmpONE(of, llvm::ConstantFP::getZero(type));  // and is no NaN
+  return value(build.CreateSelect(has_sign, one, of), x.type);
+}
+
 Value LlvmBuilder::floor(Value x) {
   return value(call(llvm::Intrinsic::floor, get(x), llvm_type(x.type)), x.type);
 }

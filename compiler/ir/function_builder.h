@@ -74,6 +74,7 @@ class FunctionBuilder {
   Value fma(Value x, Value y, Value z);
   Value negate(Value x);
   Value absolute(Value x);                          // of signed integers and floats
+  Value signum(Value x);                            // of signed integers and f32
   Value floor(Value x);                             // of floats
   Value approximate(Approximation which, Value x);  // f32
   Value compare(Compare how, Value x, Value y);     // -> pred

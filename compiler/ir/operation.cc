@@ -33,6 +33,7 @@ constexpr OperationRow rows[] = {
     {fma, "fma", Effect::none, false, Uniform::operands},
     {negate, "negate", Effect::none, true, Uniform::operands},
     {absolute, "absolute", Effect::none, false, Uniform::operands},
+    {signum, "signum", Effect::none, false, Uniform::operands},
     {floor, "floor", Effect::none, false, Uniform::operands},
     {approximate, "approximate", Effect::none, false, Uniform::operands},
     {compare, "compare", Effect::none, true, Uniform::operands},

@@ -56,6 +56,7 @@ enum class OperationKind : std::uint8_t {
   fma,
   negate,
   absolute,
+  signum,
   floor,
   approximate,
   compare,

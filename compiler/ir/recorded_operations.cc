@@ -81,6 +81,7 @@ Value FunctionBuilder::fma(Value x, Value y, Value z) {
 
 Value FunctionBuilder::negate(Value x) { return value(OperationKind::negate, x.type, {x}); }
 Value FunctionBuilder::absolute(Value x) { return value(OperationKind::absolute, x.type, {x}); }
+Value FunctionBuilder::signum(Value x) { return value(OperationKind::signum, x.type, {x}); }
 Value FunctionBuilder::floor(Value x) { return value(OperationKind::floor, x.type, {x}); }
 
 Value FunctionBuilder::approximate(Approximation which, Value x) {

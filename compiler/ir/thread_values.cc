@@ -235,6 +235,7 @@ void ThreadValues::compute(InThreads& out, const Operation& op, int id) {
     case maximum: return fold([](Number x, Number y, Number) { return std::max(x, y); });
     case negate: return fold([](Number x, Number, Number) { return -x; });
     case absolute: return fold([](Number x, Number, Number) { return x < 0 ? -x : x; });
+    case signum: return fold([](Number x, Number, Number) { return Number{x > 0} - (x < 0); });
     case compare: {
       const auto how = static_cast<Compare>(number(op));
       return fold([&](Number x, Number y, Number) { return holds(how, x, y, is_signed); });

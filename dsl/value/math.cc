@@ -228,6 +228,17 @@ Scalar abs(const ScalarOperand& operand) {
   return state->scalar(state->f().absolute(state->value(x)), x.multiple());
 }
 
+Scalar sign(const ScalarOperand& operand) {
+  const Scalar& x = value_of(operand);
+  if (const auto constant = x.constant()) return (*constant > 0) - (*constant < 0);
+  if (const auto constant = detail::real(x))
+    return *constant > 0 || *constant < 0 ? std::copysign(1.0, *constant) : *constant;
+  const auto state = detail::common_state({&x});
+  if (!state || !takes(*state, "sign", x, {s8, s16, s32, s64, f32}, "a signed integer or f32"))
+    return detail::bad_scalar();
+  return state->scalar(state->f().signum(state->value(x)));
+}
+
 Scalar floor(const ScalarOperand& operand) {
   const Scalar& x = value_of(operand);
   if (x.constant()) return x;

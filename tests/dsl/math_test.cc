@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tests/dsl/refusals.h"
 #include "tests/support/engine.h"
@@ -90,6 +91,63 @@ TEST(Math, AbsoluteAndFloor) {
                               [](Builder& k, Scalar v) { return k.convert(floor(v), f64); });
       for (std::size_t i = 0; i < f.size(); ++i) EXPECT_EQ(f[i], std::floor(x[i]));
     }
+}
+
+// Less, equal or more than 0, by C++'s comparisons of the elements' own type.
+template <typename T>
+double sign_of(T x) {
+  return x < T{0} ? -1 : x > T{0} ? 1 : static_cast<double>(x);
+}
+
+TEST(Math, SignOfIntegers) {
+  for (const char* target : targets)
+    for (const Type type : {s8, s16, s32, s64}) {
+      if (!test::engine_runs(*Target::parse(target))) continue;
+      SCOPED_TRACE(fmt::format("{} {}", target, name(type)));
+      auto x = ramp(-14, 1);
+      const double most = std::ldexp(1, bits(type) - 1);
+      x[0] = -most, x[1] = 1 - most, x[2] = bits(type) > 53 ? most / 2 : most - 1;
+      const auto got = computed(type, f64, x, target,
+                                [](Builder& k, Scalar v) { return k.convert(sign(v), f64); });
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], sign_of(x[i])) << x[i];
+    }
+}
+
+TEST(Math, SignOfFloats) {
+  constexpr float most = std::numeric_limits<float>::max(), least = 1e-45F,
+                  nan = std::numeric_limits<float>::quiet_NaN(),
+                  infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> x{0, least, 1e-39F, 0.25F, 1, 1.5F, most, infinity, nan};
+  for (std::size_t i = 0, count = x.size(); i < count; ++i) x.push_back(-x[i]);
+  x.resize(32, 3);
+  std::vector<double> words;
+  for (const float each : x) words.push_back(std::bit_cast<std::uint32_t>(each));
+  for (const char* target : targets) {
+    if (!test::engine_runs(*Target::parse(target))) continue;
+    SCOPED_TRACE(target);
+    const auto got = computed(u32, u32, words, target, [](Builder& k, Scalar v) {
+      return k.bitcast(sign(k.bitcast(v, f32)), u32);
+    });
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const auto found = std::bit_cast<float>(static_cast<std::uint32_t>(got[i]));
+      if (std::isnan(x[i])) {
+        EXPECT_TRUE(std::isnan(found)) << found;
+        continue;
+      }
+      EXPECT_EQ(found, sign_of(x[i])) << x[i];
+      EXPECT_EQ(std::signbit(found), std::signbit(x[i])) << x[i];
+    }
+  }
+}
+
+TEST(Math, SignOfConstants) {
+  EXPECT_EQ(sign(-7).constant(), -1);
+  EXPECT_EQ(sign(0).constant(), 0);
+  EXPECT_EQ(sign(7).constant(), 1);
+  const auto got = computed(f32, f64, ramp(0, 1), "sm_80", [](Builder& k, Scalar v) {
+    return k.convert(v * sign(Scalar(-2.5)) + sign(Scalar(0.0)) + sign(Scalar(1e-300)) / 2, f64);
+  });
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], 0.5 - static_cast<double>(i));
 }
 
 TEST(Math, FractionsTakeTheOperandsType) {
@@ -201,7 +259,7 @@ TEST(Math, RejectsImpossibleOperands) {
         k.write(k.global("s", s32, row_major(1, 1)), 0, 0, 2.0);
         k.when(i && i < 3, [] {});
         k.convert(0.5, s32);
-        floor(i), abs(i < 3), exp(i);
+        floor(i), abs(i < 3), sign(i), exp(i);
       },
       {"a value of type u32 and the constant 0.5 in one expression",
        "the constant 0.5 where a value of type u32 is expected",
@@ -211,7 +269,9 @@ TEST(Math, RejectsImpossibleOperands) {
        "loop_while: the condition is always true",
        "such as a comparison, found a value of type u32", "where a value of type s32 is expected",
        "floor: expected f16, bf16, f32 or f64, found a value of type u32",
-       "abs: expected an integer", "expected an f32 operand, found a value of type u32"});
+       "abs: expected an integer",
+       "sign: expected a signed integer or f32, found a value of type u32",
+       "expected an f32 operand, found a value of type u32"});
 }
 
 }  // namespace

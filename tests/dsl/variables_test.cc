@@ -125,7 +125,7 @@ TEST(Lines, OfExpressionsAreTheirOwn) {
       AT(yes != i), AT(!f), AT(f && yes), AT(yes || i), AT(-yes), AT(i + 0.5), AT(i * 0.5),
       AT(minimum(f, i)), AT(maximum(h, f)), AT(select(f, i, i)), AT(select(yes, f, h)),
       AT(relu(yes)), AT(fma(f, f, h)), AT(exp2(h)), AT(log2(i)), AT(exp(h)), AT(log(i)),
-      AT(tanh(h)), AT(rsqrt(i)), AT(reciprocal(h)), AT(abs(yes)), AT(floor(i)),
+      AT(tanh(h)), AT(rsqrt(i)), AT(reciprocal(h)), AT(abs(yes)), AT(sign(i)), AT(floor(i)),
       AT(convert_pair(f, f, f16)), AT(multiple_of(i, 0)), AT(ceil_div(i, 0)),
       AT(auto v = k.variable(f); const int at = 0; static_cast<void>(at); v = h),
       AT(i += f), AT(f *= h),

@@ -52,6 +52,8 @@ Scalar log(const ScalarOperand& x);
 
 /// Of f16, bf16, f32, f64, f16x2, bf16x2 and integers. NaN stays NaN.
 Scalar abs(const ScalarOperand& x);
+/// -1, 0 or 1, of the type of x: a signed integer or f32. NaN stays NaN, -0 stays -0.
+Scalar sign(const ScalarOperand& x);
 /// The largest whole number that is not above x: cvt.rmi of f16, bf16, f32 and f64.
 Scalar floor(const ScalarOperand& x);
 
