@@ -252,6 +252,17 @@ int FunctionBuilder::mark() {
   return out;
 }
 
+int FunctionBuilder::mark_at(std::uint32_t region, std::size_t index) {
+  const int out = detached_mark();
+  open_.push_back(region);
+  place(out);
+  open_.pop_back();
+  auto& operations = function_.regions[region].operations;
+  const auto at = operations.begin() + static_cast<std::ptrdiff_t>(index);
+  std::rotate(at, operations.end() - 1, operations.end());
+  return out;
+}
+
 int FunctionBuilder::detached_mark() {
   marks_.push_back(static_cast<std::uint32_t>(function_.regions.size()));
   function_.regions.emplace_back();

@@ -185,6 +185,10 @@ class FunctionBuilder {
   /// A position at which at_mark() can insert code later.
   int mark();
   void at_mark(int mark, const std::function<void()>& body);
+  /// The region of a mark, and a mark at the `index`th operation of a region that has been
+  /// described: for passes over function().
+  std::uint32_t region_of(int mark) const { return marks_.at(static_cast<std::size_t>(mark)); }
+  int mark_at(std::uint32_t region, std::size_t index);
   /// A mark whose position is told later, once: where place() is called.
   int detached_mark();
   void place(int mark);

@@ -64,6 +64,12 @@ std::string_view name_of(std::span<const Code> codes, std::uint32_t code) {
   return {};
 }
 
+std::optional<std::uint32_t> code_of(std::span<const Code> codes, Type type) {
+  for (const Code& each : codes)
+    if (each.name == name(type)) return each.code;
+  return std::nullopt;
+}
+
 std::string list(std::span<const Code> codes) {
   std::string out;
   for (std::size_t i = 0; i < codes.size(); ++i)
@@ -231,6 +237,16 @@ std::optional<TensorMma> tensor_mma(const Spelling& spelling, Arch arch) {
     out.scales = spelling.has("scale_vec::4X"_q) || spelling.has("block16"_q) ? 4 : 2;
   out.sm = arch.sm;
   return out;
+}
+
+std::optional<std::uint32_t> instruction_descriptor(TensorMmaKind kind, const TensorProduct& of) {
+  const auto a = code_of(factors(kind), of.a), b = code_of(factors(kind), of.b),
+             d = code_of(results(kind), of.d);
+  if (!a || !b || !d) return std::nullopt;
+  const auto bit = [](bool is, int at) { return static_cast<std::uint32_t>(is) << at; };
+  return *d << 4 | *a << 7 | *b << 10 | bit(of.negate_a, 13) | bit(of.negate_b, 14) |
+         bit(of.mn_major_a, 15) | bit(of.mn_major_b, 16) |
+         static_cast<std::uint32_t>(of.n / 8) << 17 | static_cast<std::uint32_t>(of.m / 16) << 24;
 }
 
 // sm_107 has more fields, in bits that were reserved.

@@ -14,6 +14,7 @@
 
 #include "tartan/isa/spelling.h"
 #include "tartan/isa/target.h"
+#include "tartan/isa/type.h"
 
 namespace tartan::TARTAN_ABI::isa {
 
@@ -46,6 +47,17 @@ struct TensorMma {
 
 /// Nothing for kinds that are not of PTX ISA 9.0.
 std::optional<TensorMma> tensor_mma(const Spelling& spelling, Arch arch);
+
+/// A product as an instruction descriptor says it.
+struct TensorProduct {
+  int m = 128, n = 0;
+  Type a = Type::none, b = Type::none, d = Type::none;
+  bool negate_a = false, negate_b = false;
+  bool mn_major_a = false, mn_major_b = false;
+};
+/// The instruction descriptor of a product; none: the kind has no such types.
+std::optional<std::uint32_t> instruction_descriptor(TensorMmaKind kind,
+                                                    const TensorProduct& product);
 
 /// What is illegal in an instruction descriptor; empty: nothing that is known.
 std::string instruction_descriptor_fault(const TensorMma& mma, const PartialBits& bits);

@@ -70,7 +70,7 @@ void cluster_barrier(KernelState& state) {
                      "it out of warpgroups()");
   } else if (by_all_threads(state, "cluster_barrier()")) {
     land_all(state);
-    if (state.has_wgmma && state.memories.is_any_written()) state.f().proxy_fence();
+    if (state.has_async_products() && state.memories.is_any_written()) state.f().proxy_fence();
     if (state.roles.current == Role::all) state.f().cluster_barrier();
     else consumers_cluster_barrier(state);
     state.cluster.met = true, state.cluster.accessed.reset();

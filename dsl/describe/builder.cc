@@ -391,6 +391,7 @@ Scalar Builder::address(const Shared& tile, const Scalar& row, const Scalar& col
   // By the instruction that it is for.
   state_->roles.note_read(detail::StageAccess::load);
   if (state_->has_wgmma) state_->roles.note_read(detail::StageAccess::wgmma_read);
+  if (state_->has_tensor_products) state_->roles.note_read(detail::StageAccess::tensor_read);
   detail::Memory& memory = state_->memories.of(tensor_of(tile));
   memory.ever_written = true;  // perhaps
   if (memory.owner >= 0) state_->memories.owner_of(tensor_of(tile)).ever_written = true;

@@ -127,7 +127,7 @@ namespace {
 WarpPlace place_of(const TiledParts& mma, const Scalar& col, int cols) {
   const int own = mma.fragments_m() * mma.kind.shape.shape.m;
   WarpPlace out{mma.warp_m * own, col, mma.tile.m, cols, mma.tile.warps_k};
-  out.by_warpgroup = mma.warpgroup.has_value(), out.product = mma.text;
+  out.by_warpgroup = mma.warpgroup || (mma.tensor && own == 16), out.product = mma.text;
   if (in_blocks(mma)) out.row = mma.warp_m / 4 * (4 * own) + mma.warp_m % 4 * 16, out.row_step = 64;
   return out;
 }

@@ -149,8 +149,8 @@ void note_atomic(KernelState& state, const Tensor& tensor) {
 void block_barrier(KernelState& state) {
   if (!by_all_threads(state, "barrier()")) return;
   land_all(state);  // after the barrier others may write what MMAs still read
-  if (state.config.has_tma() && state.has_wgmma && state.memories.is_any_written())
-    state.f().proxy_fence();  // wgmma sees writes of threads only after a fence
+  if (state.config.has_tma() && state.has_async_products() && state.memories.is_any_written())
+    state.f().proxy_fence();  // products see writes of threads only after a fence
   if (state.roles.warpgroup >= 0) warpgroup_barrier(state);
   else if (state.roles.current == Role::all) state.f().barrier();
   else state.f().barrier(consumers_barrier, thread_count(state));

@@ -36,7 +36,11 @@ std::string text(const Publish& publish) {
 Release release(const Accesses& reads, bool converged) {
   const bool by_threads =
       any_row(reads, [](const CompletionRow& row) { return row.release == Arrives::thread; });
-  return {.by_threads = by_threads && !converged, .syncs = by_threads && converged};
+  const bool commits =
+      any_row(reads, [](const CompletionRow& row) { return row.release == Arrives::issuer; });
+  return {.by_threads = by_threads && !converged,
+          .syncs = by_threads && converged,
+          .commits = commits};
 }
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -7,8 +7,8 @@
 // Multicast is no kind of its own: with it consumers arrive at `empty` of each CTA that fills their
 // stages (settle_releases()).
 //
-// tcgen05.mma and tcgen05.cp are rows with Completion::Tcgen05Commit, tcgen05.ld and tcgen05.st
-// rows with Completion::Tcgen05Wait; they may publish and release.
+// Of a product by tcgen05 the tensor core arrives, by tcgen05.commit. One thread of each warpgroup
+// issues it; the warps arrive besides, so that none falls a pass over the ring behind.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace tartan::TARTAN_ABI::detail {
 /// Who arrives at an mbarrier for an access.
 enum class Arrives : std::uint8_t {
   none,
-  issuer,  // the lane that starts it, for all producers
+  issuer,  // the lane that starts it, for all producers or its warpgroup
   thread,  // each thread, for what it accesses itself
   warp,    // one lane of each warp, which has accessed as a whole
 };
@@ -68,6 +68,11 @@ constexpr CompletionRow completions[] = {
      .completion = isa::Completion::WgmmaGroup,
      .proxy = isa::Proxy::Async,
      .release = Arrives::warp},
+    {.access = StageAccess::tensor_read,
+     .opcode = isa::Opcode::tcgen05_mma,
+     .completion = isa::Completion::Tcgen05Commit,
+     .proxy = isa::Proxy::Async,
+     .release = Arrives::issuer},
 };
 
 constexpr bool are_complete() {
@@ -110,7 +115,10 @@ std::string text(const Publish& publish);
 struct Release {
   bool by_threads = false;  // else one lane of each warp
   bool syncs = false;       // the warp before
-  int arrivals(int threads) const { return by_threads ? threads : threads / 32; }
+  bool commits = false;     // beside these, the tensor core for each warpgroup
+  int arrivals(int threads) const {
+    return (by_threads ? threads : threads / 32) + (commits ? threads / 128 : 0);
+  }
 };
 Release release(const Accesses& reads, bool converged);
 

@@ -4,6 +4,7 @@
 #include "dsl/cluster/cluster.h"
 #include "dsl/layout/fragments.h"
 #include "dsl/roles/completions.h"
+#include "dsl/state/operations.h"
 #include "dsl/state/scalars.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/math.h"
@@ -94,6 +95,19 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
     k.when(
         fills(k.lane(at)), [&] { f.mbarrier_arrive(barrier, lane_index(state)); }, at);
   }
+  if (!how.commits) return;
+  // A bit for each block.
+  Scalar filling = (1 << blocks) - 1;
+  if (cross) {
+    const Scalar rank = block_of_cluster(state);
+    std::int64_t row = 0;
+    for (int c = 0; c < cols; ++c) row |= std::int64_t{1} << c * rows;
+    filling = (k.constant(u32, row, at) << rank % rows) |
+              (k.constant(u32, (1 << rows) - 1, at) << rank / rows * rows);
+  }
+  f.if_then(issues_products(state), [&] {
+    commit_products(state, barrier, blocks == 1 ? codegen::Value() : state.value(filling, u32));
+  });
 }
 
 }  // namespace

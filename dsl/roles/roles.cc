@@ -204,6 +204,7 @@ void init_barriers(KernelState& state) {
         f.mbarrier_init(f.offset(each.empty, s * mbarrier_bytes), each.empty_arrivals);
       }
     init_turns(state);
+    init_tensor_barriers(state);
     init_cluster_barrier(state);
     if (state.config.has_tma()) f.mbarrier_init_fence();
   });
@@ -315,8 +316,10 @@ void Builder::roles(const std::function<void()>& body, Here at) {
     detail::move_registers(state, Role::consumer);
     state.roles.begin = f.mark(), described = f.mark();
     f.at_mark(described, body);
+    detail::settle_tensor_sums(state, described);
     state.at(at);
     finish_stores(state);
+    detail::free_tensor_memory(state);
   };
   const auto produce = [&] {
     state.roles.current = Role::producer;
@@ -332,6 +335,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   detail::check_roles(state);
   f.at_mark(state.roles.prologue, [&] {
     detail::prefetch_maps(state);
+    detail::allocate_tensor_memory(state);
     detail::init_barriers(state);
   });
   // No block exits while others may still fill its stages or arrive at its mbarriers. Producers say

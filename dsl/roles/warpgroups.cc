@@ -204,7 +204,9 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
   if (roles.warpgroup == 0) add_pipeline(state, stages);
   roles.pipelines[ring.pipeline].ping_pong = true;
   // Another warpgroup's products may read what is filled for this one.
-  if (state.has_wgmma) roles.pipelines[ring.pipeline].reads.add(StageAccess::wgmma_read);
+  Accesses& reads = roles.pipelines[ring.pipeline].reads;
+  if (state.has_wgmma) reads.add(StageAccess::wgmma_read);
+  if (state.has_tensor_products) reads.add(StageAccess::tensor_read);
   const Reading reading(roles);
   Turn turn(k, state, *turns, stages.at);
   Cursor cursor(k, state, stages);

@@ -19,8 +19,9 @@ enum class StageAccess : std::uint8_t {
   load,           // threads load, one by one
   fragment_load,  // a warp loads a fragment, by ldmatrix if possible
   wgmma_read,     // a warpgroup's product reads operands
+  tensor_read,    // a product by tcgen05 does
 };
-constexpr int stage_accesses = static_cast<int>(StageAccess::wgmma_read) + 1;
+constexpr int stage_accesses = static_cast<int>(StageAccess::tensor_read) + 1;
 
 /// Whose stages the CTAs of a cluster fill by multicast: only their own, those of the CTAs in their
 /// row and in their column of the cluster, or all.

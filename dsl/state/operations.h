@@ -60,6 +60,23 @@ void store_fragment(KernelState& state, const Tensor& to, const Fragment& fragme
 /// What explain() calls the choice of best_mma().
 std::string product_text(Type a, Type b);
 
+// -- Products by tcgen05: dsl/units/tcgen05/tensor_sums.cc.
+
+/// Whether this thread issues the products of its warpgroup of consumers.
+codegen::Value issues_products(KernelState& state);
+/// The tensor core arrives at an mbarrier when all products are done that the thread has issued.
+/// `blocks`: at the same mbarrier of those blocks of the cluster, a bit each; none: at this one's.
+void commit_products(KernelState& state, codegen::Pointer mbarrier, codegen::Value blocks = {});
+/// The consumers' body has been described, at a mark: what accumulators in tensor memory take is
+/// known.
+void settle_tensor_sums(KernelState& state, int body);
+/// In the prologue: tensor memory for the accumulators, and one thread's initialization of the
+/// mbarriers at which warpgroups wait for products.
+void allocate_tensor_memory(KernelState& state);
+void init_tensor_barriers(KernelState& state);
+/// At the end of what consumers execute.
+void free_tensor_memory(KernelState& state);
+
 // -- Elements: dsl/units/threads/element_access.cc.
 
 /// Whether a thread may read or write an element, as far as is known; reports if not.

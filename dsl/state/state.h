@@ -30,6 +30,7 @@
 #include "dsl/state/register_budget.h"
 #include "dsl/state/role_state.h"
 #include "dsl/state/stage_checks.h"
+#include "dsl/state/tensor_sums.h"
 #include "tartan/dsl/kernel.h"
 
 namespace tartan::TARTAN_ABI::detail {
@@ -45,8 +46,11 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   Memories memories;
   ClusterState cluster;
   RoleState roles;
-  Fill* fill = nullptr;    // the callback under description
-  bool has_wgmma = false;  // some product is by wgmma
+  Fill* fill = nullptr;              // the callback under description
+  bool has_wgmma = false;            // some product is by wgmma
+  bool has_tensor_products = false;  // or by tcgen05
+  /// Whether products read shared memory by the async proxy.
+  bool has_async_products() const { return has_wgmma || has_tensor_products; }
   StageChecks stages;
   RegisterBudget registers;
   TmaStaging staging;
@@ -55,6 +59,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
   ThreadValues threads;
   Partial partial;
   Flights flights;
+  TensorSums tensor_sums;
   std::map<int, Place> assignments;  // by C++, of numbers from outside: the last, by body
   std::set<int> widened;             // values that a read made of an element of s8 or u8
   std::set<int> assignments_told;    // bodies of which check_assigned() has reported one

@@ -10,6 +10,7 @@
 #include "dsl/state/operations.h"
 #include "dsl/state/scalars.h"
 #include "dsl/tile/tiled_parts.h"
+#include "dsl/units/tcgen05/tensor_product.h"
 #include "dsl/units/wgmma/warpgroup_mma.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/tiled_mma.h"
@@ -18,11 +19,14 @@ namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
+bool fits(const TiledParts& mma, const Tensor& a, const Tensor& b) {
+  return require_shape(*mma.state, a, mma.tile.m, mma.tile.k, "A of the tiled MMA") &
+             require_shape(*mma.state, b, mma.tile.k, mma.tile.n, "B of the tiled MMA") &&
+         in_order(*mma.state, a, b);
+}
+
 bool fits(const TiledParts& mma, const Shared& a, const Shared& b) {
-  return require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.tile.k, "A of the tiled MMA") &
-             require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n,
-                           "B of the tiled MMA") &&
-         in_order(*mma.state, tensor_of(a), tensor_of(b));
+  return fits(mma, tensor_of(a), tensor_of(b));
 }
 
 bool fits(const TiledParts& mma, std::size_t count_a, std::size_t count_b) {
@@ -163,9 +167,18 @@ class TileProduct {
               const std::source_location& at)
       : mma_(mma), a_(a), b_(b), begun_(KernelState::begins(mma.state, at)) {}
 
+  /// The same in tensor memory, where that has a place for the sum; false: it has none.
+  bool into(Accumulator& sum, bool fresh) const {
+    if (!begun_ || !by_tensor_memory() || !sum.tensor_ || !accumulates(mma_, *sum.tensor_))
+      return false;
+    if (has_arrived() && fits_kind()) multiply_into(*sum.tensor_, fresh);
+    return true;
+  }
+
   /// `fresh`: A * B, else added to `sum`.
   WarpTile with(const WarpTile& sum, bool fresh) const {
     if (!begun_ || !has_arrived() || !fits_kind()) return {};
+    if (by_tensor_memory()) return through_tensor_memory(sum, fresh);
     if (a_.data_.scales)
       return scaled_product(mma_, sum, fresh, *shared(a_), *a_.data_.scales, *shared(b_),
                             *b_.data_.scales);
@@ -206,6 +219,18 @@ class TileProduct {
   static const Shared* shared(const MmaOperand& of) { return std::get_if<Shared>(&of.elements_); }
   static const WarpTile* fragments(const MmaOperand& of) {
     return std::get_if<WarpTile>(&of.elements_);
+  }
+
+  // Products by tcgen05 have B in shared memory, and consumers issue them.
+  bool by_tensor_memory() const {
+    return mma_.tensor && mma_.state->roles.current == Role::consumer && in_shared_memory(b_);
+  }
+
+  // Of an operand that is, or was loaded from there.
+  static std::optional<Tensor> in_shared_memory(const MmaOperand& of) {
+    if (const Shared* const memory = shared(of)) return tensor_of(*memory);
+    const auto& loaded = fragments(of)->memory_;
+    return loaded ? std::optional(*loaded) : std::nullopt;
   }
 
   // Whether it stands where its operands are in memory; reports the fill callback that copies them.
@@ -319,9 +344,7 @@ class TileProduct {
 
   WarpTile with_fragments(const WarpTile& sum, bool fresh, const WarpTile& a,
                           const Shared& b) const {
-    if (!require_shape(*mma_.state, tensor_of(b), mma_.tile.k, mma_.tile.n, "B of the tiled MMA") ||
-        !takes_fragments(mma_, Operand::a, a, mma_.fragments_m(), mma_.steps()))
-      return {};
+    if (!takes(a, tensor_of(b))) return {};
     if (by_warpgroups(mma_, sum))
       return by_warpgroup(sum, [&] {
         KernelState& state = *mma_.state;
@@ -351,6 +374,34 @@ class TileProduct {
     return multiply_tile(mma_, sum, fresh, side_a(mma_, a), row);
   }
 
+  // The same by an accumulator of its own.
+  WarpTile through_tensor_memory(const WarpTile& sum, bool fresh) const {
+    if (sum.fragments().empty()) return mma_.state->log.note_empty("the accumulators"), WarpTile{};
+    if (!at_place(mma_, Operand::c, sum)) return {};
+    Accumulator out = make_accumulator(mma_, mma_.state->log.location());
+    const bool zero = std::ranges::all_of(sum.fragments(), [&](const Fragment& each) {
+      return is_still_zero(*mma_.state, each);
+    });
+    if (!fresh && !zero) out = sum;
+    multiply_into(*out.tensor_, fresh || zero);
+    return out;
+  }
+
+  void multiply_into(TensorSum& sum, bool fresh) const {
+    const Tensor b = *in_shared_memory(b_);
+    if (const auto a = in_shared_memory(a_)) {
+      if (fits(mma_, *a, b)) tensor_multiply(mma_, sum, *a, b, fresh);
+    } else if (const WarpTile& tile = *fragments(a_); takes(tile, b)) {
+      tensor_multiply(mma_, sum, tile, b, fresh);
+    }
+  }
+
+  // Whether these are A in registers, and B, of the tiled MMA; reports if not.
+  bool takes(const WarpTile& a, const Tensor& b) const {
+    return require_shape(*mma_.state, b, mma_.tile.k, mma_.tile.n, "B of the tiled MMA") &&
+           takes_fragments(mma_, Operand::a, a, mma_.fragments_m(), mma_.steps());
+  }
+
   WarpTile by_warpgroup(const WarpTile& sum,
                         const std::function<std::vector<Fragment>()>& product) const {
     if (!at_place(mma_, Operand::c, sum)) return {};
@@ -371,7 +422,7 @@ using detail::tensor_of;
 
 FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
   FirstStep out;
-  if (!KernelState::begins(parts_.state, at) || parts_.warpgroup || parts_.kind.shape.shape.m == 0)
+  if (!KernelState::begins(parts_.state, at) || parts_.from_panels() || parts_.kind.shape.shape.m == 0)
     return out;
   const FragmentKind a = operand_a(parts_.kind.shape, parts_.kind.a),
                      b = operand_b(parts_.kind.shape, parts_.kind.b),
@@ -421,14 +472,17 @@ WarpTile TiledMma::operator()(const WarpTile& c, const Shared& a, const Shared& 
 }
 
 void TiledMma::add(Accumulator& sum, const MmaOperand& a, const MmaOperand& b, Here at) const {
-  sum = (*this)(sum, a, b, at);
+  const detail::TileProduct product(parts_, a, b, at);
+  if (!product.into(sum, false)) sum = product.with(sum, false);
 }
 void TiledMma::multiply(Accumulator& sum, const MmaOperand& a, const MmaOperand& b, Here at) const {
-  sum = fresh(sum, a, b, at);
+  const detail::TileProduct product(parts_, a, b, at);
+  if (!product.into(sum, true)) sum = product.with(sum, true);
 }
 void TiledMma::add(Accumulator& sum, const MmaOperand& a, const MmaOperand& b,
                    const FirstStep& first, const std::function<void()>& next, Here at) const {
-  sum = detail::TileProduct(parts_, a, b, at).with_first(sum, first, next);
+  const detail::TileProduct product(parts_, a, b, at);
+  if (!first.empty() || !product.into(sum, false)) sum = product.with_first(sum, first, next);
 }
 
 WarpTile TiledMma::load_a(const Shared& a, Here at) const {
@@ -448,7 +502,7 @@ WarpTile TiledMma::load_a(const Shared& a, Here at) const {
           *parts_.state, kind, tensor_of(a.tile({row, col}, {fragment.rows, fragment.cols}, at))));
     }
   WarpTile tile(rounded(parts_, std::move(out), a), parts_.steps(), place);
-  if (parts_.warpgroup) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
+  if (parts_.from_panels()) tile.memory_ = std::make_shared<const detail::Tensor>(tensor_of(a));
   return tile;
 }
 

@@ -33,14 +33,14 @@ RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Maj
   // A warp's share of the lines must not span two panels.
   const int share = is_a ? (is_row_major ? cols : rows / mma.tile.warps_m)
                          : (is_row_major ? cols / mma.tile.warps_n : rows);
-  while (!mma.warpgroup && width >= 32 && share % panel_of() && panel_of() % share) width /= 2;
+  while (!mma.from_panels() && width >= 32 && share % panel_of() && panel_of() % share) width /= 2;
   const std::int64_t panel = panel_of();
-  if (mma.warpgroup && width < 32)
+  if (mma.from_panels() && width < 32)
     mma.state->log.report(
         "tile-divide"_rule,
-        fmt::format("wgmma reads panels with rows of 32, 64 or 128 bytes, those of {} "
+        fmt::format("{} reads panels with rows of 32, 64 or 128 bytes, those of {} "
                     "have {}: {} = {} is not a multiple of {}",
-                    is_a ? "A" : "B", line,
+                    mma.tensor ? "tcgen05.mma" : "wgmma", is_a ? "A" : "B", line,
                     is_row_major == is_a ? "k"
                     : is_a               ? "m"
                                          : "n",

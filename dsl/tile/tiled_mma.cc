@@ -7,6 +7,7 @@
 #include "dsl/layout/placement.h"
 #include "dsl/state/operations.h"
 #include "dsl/tile/tiled_parts.h"
+#include "dsl/units/tcgen05/tensor_product.h"
 #include "dsl/units/wgmma/warpgroup_mma.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
@@ -25,16 +26,21 @@ RingLayout TiledMma::shared_b(int stages, Major major) const {
   return shared_layout(parts_, Operand::b, stages, major);
 }
 
-Accumulator TiledMma::accumulator(Here at) const {
+Accumulator detail::make_accumulator(const TiledParts& mma, Here at) {
+  const FragmentKind kind = operand_c(mma.kind.shape, mma.kind.c);
+  const int count = mma.fragments_m() * mma.fragments_n();
+  mma.state->registers.hold(
+      count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, mma.tile, at);
+  Builder k(mma.state);
   std::vector<FragmentVariable> out;
-  if (!KernelState::begins(parts_.state, at)) return Accumulator({}, 1, {});
-  Builder k(parts_.state);
-  const FragmentKind kind = operand_c(parts_.kind.shape, parts_.kind.c);
-  const int count = parts_.fragments_m() * parts_.fragments_n();
-  parts_.state->registers.hold(
-      count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, parts_.tile, at);
   for (int i = 0; i < count; ++i) out.push_back(k.variable(kind, at));
-  return Accumulator(std::move(out), parts_.fragments_n(), place_of_c(parts_));
+  const auto tensor = mma.tensor ? declare_tensor_sum(mma, out) : nullptr;
+  return Accumulator(std::move(out), mma.fragments_n(), place_of_c(mma), tensor);
+}
+
+Accumulator TiledMma::accumulator(Here at) const {
+  if (!KernelState::begins(parts_.state, at)) return Accumulator({}, 1, {});
+  return detail::make_accumulator(parts_, at);
 }
 
 Accumulator TiledMma::variable_a(Here at) const {
@@ -134,12 +140,26 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   std::string why_not;
   const Target& target = state_->config.target;
   out.parts_.warpgroup = detail::warpgroup_form(*state_, kind, tile, options, target, why_not);
+  if (target.has(Feature::tensor_memory))
+    out.parts_.tensor = detail::tensor_form(*state_, kind, tile, options, why_not);
   out.parts_.text = std::make_shared<const std::string>(fmt::format(
       "the {} x {} tile of {} x {} warps of {} ({})", tile.m, tile.n, tile.warps_m, tile.warps_n,
-      out.parts_.warpgroup ? isa::spell(*out.parts_.warpgroup) : "mma.sync " + kind.shape.text(),
+      out.parts_.warpgroup ? isa::spell(*out.parts_.warpgroup)
+      : out.parts_.tensor  ? spelling_of(*out.parts_.tensor)
+                           : "mma.sync " + kind.shape.text(),
       detail::text(state_->log.place())));
   state_->has_wgmma |= out.parts_.warpgroup.has_value();
-  if (out.parts_.warpgroup) {
+  state_->has_tensor_products |= out.parts_.tensor != nullptr;
+  if (out.parts_.tensor) {
+    state_->log.withdraw(detail::product_text(kind.a, kind.b));
+    state_->log.choose(
+        fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
+        spelling_of(*out.parts_.tensor),
+        fmt::format("one thread of {} multiplies {} x {} x {} from shared memory, sums are in "
+                    "tensor memory",
+                    tile.warps_m == 4 ? "the warpgroup" : "each warpgroup",
+                    out.parts_.tensor->rows, tile.n, out.parts_.tensor->step));
+  } else if (out.parts_.warpgroup) {
     state_->log.withdraw(detail::product_text(kind.a, kind.b));
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
                        isa::spell(*out.parts_.warpgroup),
@@ -159,9 +179,11 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
         "slow-instruction"_rule,
         fmt::format("{0}: mma.sync on {1}, wgmma on {2}, which is the same GPU: compile for {2}",
                     product, target.arch.text(), own.arch.text()));
-  } else if (kind.best && target.has(Feature::wgmma)) {
-    state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),
-                       kind.shape.text(), "each warp multiplies its part", {"wgmma: " + why_not});
+  } else if (kind.best && (target.has(Feature::wgmma) || target.has(Feature::tensor_memory))) {
+    state_->log.choose(
+        fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k), kind.shape.text(),
+        "each warp multiplies its part",
+        {fmt::format("{}: {}", target.has(Feature::wgmma) ? "wgmma" : "tcgen05.mma", why_not)});
   }
   return out;
 }

@@ -38,6 +38,8 @@ Layout metadata_layout(const TiledParts& mma);
 Type stored_type(const MmaKind& kind, Type element);
 /// A ring of `stages` for operand A or B, in the layout that copies and products want.
 RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Major major);
+/// An accumulator of a tiled MMA: TiledMma::accumulator().
+Accumulator make_accumulator(const TiledParts& mma, Here at);
 /// Whether these are accumulators of wgmma.
 bool by_warpgroups(const TiledParts& mma, const WarpTile& c, bool sparse = false);
 /// mxf4nvf4 is written with its .scale_vec, which the scales' type decides.

@@ -7,6 +7,7 @@
 #include "dsl/layout/placement.h"
 #include "dsl/layout/tiles.h"
 #include "dsl/state/scalars.h"
+#include "dsl/units/tcgen05/tensor_product.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/tile_arithmetic.h"
 
@@ -77,15 +78,22 @@ Accumulator& Accumulator::operator=(const WarpTile& tile) {
       !detail::same_places(*state, detail::HandleParts::kind(fragments_[0]), place_, tile))
     return *this;
   std::ranges::copy(from, fragments_.begin());
+  if (tensor_) detail::note(*detail::state_of(from[0]), *tensor_, detail::TensorSum::What::assigned);
   return *this;
 }
 
 Accumulator::operator WarpTile() const {
+  if (tensor_)
+    if (auto* const state = detail::Description::current())
+      detail::note(*state, *tensor_, detail::TensorSum::What::read);
   return WarpTile(detail::read(fragments_), across_, place_);
 }
 
 WarpTile Accumulator::load(Here at) const {
-  if (auto* const state = detail::Description::current()) state->at(at);
+  if (auto* const state = detail::Description::current()) {
+    state->at(at);
+    if (tensor_) detail::note(*state, *tensor_, detail::TensorSum::What::read);
+  }
   std::vector<Fragment> out = detail::read(fragments_);
   for (Fragment& each : out)
     if (!detail::is_bad(each) && detail::HandleParts::flight(each))

@@ -4,104 +4,22 @@
 
 #include <algorithm>
 
-#include "dsl/cluster/cluster.h"
-#include "dsl/layout/addressing.h"
 #include "dsl/layout/fragments.h"
 #include "dsl/layout/shared_memory.h"
-#include "dsl/units/tma/tma_matrix.h"
+#include "dsl/units/wgmma/operand_panels.h"
 
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
 using codegen::Value;
 
-constexpr int step_bytes =
-    32;  // bytes of one instruction along k; for a sparse A, of its kept elements
+// Bytes of one instruction along k; for a sparse A, of its kept elements.
+constexpr int step_bytes = tensor_step_bytes;
 
 // Of B, which is not compressed.
 int step_bytes_b(const isa::Form& form) {
   return form.sparsity == isa::Sparsity::dense ? step_bytes : 2 * step_bytes;
 }
-
-// A tile of shared memory as wgmma sees it: contiguous panels of lines of `width` bytes, with a
-// swizzle of that width.
-struct Panels {
-  bool along_k = false;    // whether lines are along k
-  std::int64_t width = 0;  // bytes
-  std::int64_t lines = 0;  // of each panel
-  std::int64_t bytes() const { return width * lines; }
-};
-
-std::optional<Panels> panels(const Tensor& tile, bool along_columns) {
-  const Layout& layout = tile.layout;
-  const Major major = layout.major();
-  const Swizzle by = layout.swizzle;
-  if (major == Major::none || tile.offset.multiple() % (1 << (by.bits + by.base + by.shift)))
-    return std::nullopt;
-  const bool is_row_major = major == Major::row;
-  const int element = bits(tile.type);
-  const std::int64_t line = *(is_row_major ? layout.cols : layout.rows).constant();
-  const std::int64_t panel = layout.run() ? layout.run() : line;
-  Panels out{.along_k = is_row_major == along_columns,
-             .width = panel * element / 8,
-             .lines = *(is_row_major ? layout.rows : layout.cols).constant()};
-  const auto stride = (is_row_major ? layout.row_stride : layout.col_stride).constant();
-  const bool swizzled = tma_swizzle(layout.swizzle, out.width, tile.type).value_or(0) != 0;
-  if (stride != panel || line % panel || !swizzled || out.lines % 8) return std::nullopt;
-  const auto apart = (is_row_major ? layout.col_stride : layout.row_stride).constant();
-  if (line > panel && apart != panel * out.lines) return std::nullopt;  // a part of the lines
-  if (!out.along_k && element != 16) return std::nullopt;  // bytes and words lie along k
-  return out;
-}
-
-// Descriptors of an operand for the k-steps of a tile (section "matrix descriptor"): the address of
-// its first element, the distances between panels and between groups of eight lines, the swizzle.
-class Descriptors {
- public:
-  /// `step`: bytes of an instruction along k.
-  Descriptors(KernelState& state, const Tensor& tile, const Panels& panels, int step,
-              const Scalar& first)
-      : state_(state), panels_(panels), step_(step) {
-    codegen::FunctionBuilder& f = state.f();
-    const Value address = f.shared_address(address_of(state, tile, 0, 0));
-    const Value begin = state.value(state.scalar(address) + first, u32);
-    // Along k, an instruction rarely crosses its panel.
-    const std::int64_t apart = panels.along_k && panels.width >= step ? 16 : panels.bytes();
-    low_ = f.bit_or(f.shift_right(within_block(begin), f.constant(u32, 4)),
-                    f.constant(u32, (apart >> 4) << 16));
-    const std::int64_t mode = panels.width == 128 ? 1 : panels.width == 64 ? 2 : 3;
-    high_ = (8 * panels.width >> 4) << 32 | mode << 62;
-  }
-
-  /// For k-step `step`, of elements of `bits` bits.
-  Value at(int step, int bits) const {
-    codegen::FunctionBuilder& f = state_.f();
-    std::int64_t bytes = 0;
-    if (panels_.along_k) {
-      const std::int64_t along = std::int64_t{step} * step_;
-      bytes = along / panels_.width * panels_.bytes() + along % panels_.width;
-    } else {
-      bytes = std::int64_t{step} * (8 * step_ / bits) * panels_.width;
-    }
-    const Value low = f.add(low_, f.constant(u32, bytes >> 4));
-    return f.bitcast(f.bit_or(f.convert(low, u64), f.constant(u64, high_)), Type::b64);
-  }
-
- private:
-  // In a cluster, shared addresses hold the block's rank above their 18 bits: a descriptor has its
-  // panel distance there.
-  Value within_block(Value address) const {
-    codegen::FunctionBuilder& f = state_.f();
-    if (state_.config.options.cluster == 1) return address;
-    return f.bit_and(address, f.constant(u32, 0x3FFFF));
-  }
-
-  KernelState& state_;
-  Panels panels_;
-  int step_;
-  Value low_;
-  std::int64_t high_ = 0;
-};
 
 }  // namespace
 
@@ -138,22 +56,6 @@ std::optional<isa::Form> warpgroup_form(const KernelState& state, const MmaKind&
 
 namespace {
 
-// A tile in shared memory, or a diagnostic.
-std::optional<Panels> panels(KernelState& state, const Tensor& tile, Operand operand) {
-  if (refuse_remote(state, tile, "wgmma")) return std::nullopt;
-  const auto out = panels(tile, operand == Operand::a);
-  if (!out)
-    state.log.report(
-        "layout-mismatch"_rule,
-        fmt::format("wgmma reads {0} only in the layout of shared_{0}(), with {1} contiguous along "
-                    "k; {2} is {3}",
-                    name(operand), "elements of 8 and 32 bits", tile.name, tile.layout.text()));
-  state.roles.note_read(StageAccess::wgmma_read);
-  // The tensor cores drop the low 13 bits of an f32.
-  if (tile.type == f32) state.memories.of(tile).rounded_to_tf32 = true;
-  return out;
-}
-
 // A of a product, for each k-step: its descriptor, or its registers.
 struct Left {
   std::function<std::vector<Value>(int step)> operand;
@@ -164,11 +66,11 @@ struct Left {
 
 // B: its descriptors.
 struct Right {
-  Right(KernelState& state, const isa::Form& form, const Tensor& b, const Panels& panels)
-      : descriptors(state, b, panels, step_bytes_b(form), 0),
+  Right(KernelState& state, const isa::Form& form, const Tensor& b, const OperandPanels& panels)
+      : descriptors(state, b, panels, step_bytes_b(form), 0, StageAccess::wgmma_read),
         trans(!panels.along_k),
         steps(static_cast<int>(*b.layout.rows.constant()) / form.shape.k) {}
-  Descriptors descriptors;
+  TileDescriptors descriptors;
   bool trans;
   int steps;
 };
@@ -253,20 +155,19 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const std::vector<Fragment>& sums, const Tensor& a,
                                          const Tensor& b, const Scalar& group,
                                          std::vector<Value> metadata, bool fresh) {
-  const auto panels_a = panels(state, a, Operand::a), panels_b = panels(state, b, Operand::b);
+  const auto panels_a = operand_panels(state, a, Operand::a, StageAccess::wgmma_read),
+             panels_b = operand_panels(state, b, Operand::b, StageAccess::wgmma_read);
   if (!panels_a || !panels_b || !by_all_lanes(state, "mma()")) return {};
   const bool ordered = require_barrier_of_operand(state, a);
   if (!require_barrier_of_operand(state, b) || !ordered) return {};
   // A warpgroup's 64 rows: 64 lines of each panel, or the panels of 64 elements.
-  const std::int64_t rows = panels_a->along_k
-                                ? 64 * panels_a->width
-                                : 64 * bits(form.a) / 8 / panels_a->width * panels_a->bytes();
+  const std::int64_t rows = panels_a->distance(64, bits(form.a));
   const Right right(state, form, b, *panels_b);
   const Blocks blocks(form, sums);
   std::vector<Fragment> out;
   for (int block = 0; block < blocks.count(); ++block) {
-    const Descriptors of_a(state, a, *panels_a, step_bytes,
-                           (group * blocks.count() + block) * rows);
+    const TileDescriptors of_a(state, a, *panels_a, step_bytes,
+                               (group * blocks.count() + block) * rows, StageAccess::wgmma_read);
     Left left{[&](int step) { return std::vector<Value>{of_a.at(step, bits(form.a))}; }};
     left.trans = !panels_a->along_k, left.metadata = metadata;
     append(out,
@@ -279,7 +180,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,
                                          const Tensor& b, bool fresh) {
-  const auto panels_b = panels(state, b, Operand::b);
+  const auto panels_b = operand_panels(state, b, Operand::b, StageAccess::wgmma_read);
   if (!panels_b || !by_all_lanes(state, "mma()") || !require_barrier_of_operand(state, b))
     return {};
   isa::Form of_registers = form;

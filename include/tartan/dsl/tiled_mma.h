@@ -81,6 +81,8 @@ class FirstStep {
 
 namespace detail {
 
+struct TensorForm;
+
 /// The parameters of a tiled MMA, and what follows from them alone.
 struct TiledParts {
   std::shared_ptr<KernelState> state;  // none: the description was refused
@@ -90,8 +92,11 @@ struct TiledParts {
   Scalar warp_m, warp_n, warp_k;            // which of the warps this is
   Scalar product;                           // and of which product
   std::optional<isa::Form> warpgroup;       // the wgmma that computes the tile, where one does
+  std::shared_ptr<const TensorForm> tensor;  // the same of tcgen05.mma
   std::shared_ptr<const std::string> text;  // for messages: instruction, tile and place
 
+  /// Whether tensor cores read the operands in shared memory.
+  bool from_panels() const { return warpgroup || tensor; }
   /// Of a warp.
   int fragments_m() const { return tile.m / tile.warps_m / kind.shape.shape.m; }
   int fragments_n() const { return tile.n / tile.warps_n / kind.shape.shape.n; }

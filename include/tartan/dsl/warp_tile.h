@@ -18,7 +18,8 @@ namespace tartan::TARTAN_ABI {
 
 namespace detail {
 class TileProduct;
-}
+struct TensorSum;
+}  // namespace detail
 
 /// Where a warp's part of a tile begins, and the size of the whole tile; 0: part of no tile. Rows
 /// of fragments need not be adjacent: see WarpTile::row().
@@ -67,8 +68,12 @@ class [[nodiscard]] WarpTile {
 /// ScalarVariable, it cannot be copied: load() is its value now.
 class Accumulator {
  public:
-  Accumulator(std::vector<FragmentVariable> fragments, int across, WarpPlace place)
-      : fragments_(std::move(fragments)), across_(across), place_(std::move(place)) {}
+  Accumulator(std::vector<FragmentVariable> fragments, int across, WarpPlace place,
+              std::shared_ptr<detail::TensorSum> tensor = nullptr)
+      : fragments_(std::move(fragments)),
+        across_(across),
+        place_(std::move(place)),
+        tensor_(std::move(tensor)) {}
   Accumulator(const Accumulator&) = delete;  // sum.load(): its value; auto& same = sum
   Accumulator(Accumulator&&) noexcept = default;
   Accumulator& operator=(const WarpTile& tile);
@@ -93,9 +98,11 @@ class Accumulator {
   const WarpPlace& place() const { return place_; }
 
  private:
+  friend class detail::TileProduct;
   std::vector<FragmentVariable> fragments_;
   int across_;
   WarpPlace place_;
+  std::shared_ptr<detail::TensorSum> tensor_;  // where it may be in tensor memory
 };
 
 namespace detail {

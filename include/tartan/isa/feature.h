@@ -21,6 +21,7 @@ enum class Feature : std::uint8_t {
   eight_bit_conversion,  // to and from e4m3 and e5m2
   mbarrier_try_wait,     // a wait that suspends the thread for a while
   register_moves,        // from warpgroup to warpgroup
+  tensor_memory,         // in which products by tcgen05 accumulate
   tf32_conversion,       // to nearest even
   tma,                   // copies of boxes of a tensor
   wgmma,                 // products of a warpgroup, from shared memory
@@ -41,6 +42,7 @@ inline constexpr FeatureRow features[] = {
     {Feature::eight_bit_conversion, "cvt.rn.satfinite.e4m3x2.f32"},
     {Feature::mbarrier_try_wait,    "mbarrier.try_wait.shared.b64"},
     {Feature::register_moves,       "setmaxnreg.inc.sync.aligned.u32"},
+    {Feature::tensor_memory,        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32"},
     {Feature::tf32_conversion,      "cvt.rn.tf32.f32"},
     {Feature::tma,                  "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"},
     {Feature::wgmma,                "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"},

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsl/state/tensor_sums.h - accumulators that products by tcgen05 keep in tensor memory. Not
+// installed.
+//
+// While a body is described, nobody knows which accumulators products will add to, and where their
+// values are needed. So what happens to an accumulator leaves a mark, and the registers of its
+// fragments are variables. When the consumers' body is complete, tensor_movements() says where
+// values have to be loaded from tensor memory, or stored there. Accumulators without products stay
+// in registers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <vector>
+
+#include "compiler/ir/function_builder.h"
+#include "dsl/state/in_flight.h"
+
+namespace tartan::TARTAN_ABI::detail {
+
+/// An accumulator of a tiled MMA that has the rows of a tcgen05.mma.
+struct TensorSum {
+  enum class What : std::uint8_t { declared, read, assigned, added, multiplied };
+  struct Event {
+    What what;
+    std::uint32_t region;  // the mark's
+    int warpgroup;         // in whose body; -1: in that of all
+    std::source_location at;
+  };
+
+  int rows = 0, columns = 0;  // of a warpgroup's part
+  Type type = Type::none;
+  int warpgroup = -1;                // in whose body it is declared; -1: each has one
+  std::optional<int> column = {};    // the first; none: no product adds to it
+  std::optional<int> operand = {};   // the first of A, where that is of registers
+  // Its fragments', row by row.
+  std::vector<std::shared_ptr<VariableRecord>> fragments = {};
+  codegen::Variable begun = {};  // u32, 0: it is zero, whatever tensor memory holds
+  std::vector<Event> events = {};
+};
+
+/// Those of a kernel, and what they share.
+struct TensorSums {
+  std::vector<std::shared_ptr<TensorSum>> all;
+  int columns = 0;  // that products accumulate in
+  codegen::Pointer address = {};  // where tcgen05.alloc writes that of the first one
+  codegen::Pointer done = {};     // an mbarrier for each warpgroup, at which it waits for products
+  // Of a warpgroup: the address of the first column in its lanes, and the parity of its mbarrier.
+  std::optional<codegen::Variable> first = {}, parity = {};
+};
+
+}  // namespace tartan::TARTAN_ABI::detail

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dsl/units/tcgen05/tensor_product.h"
+
+#include <algorithm>
+
+#include "dsl/layout/fragments.h"
+#include "dsl/layout/shared_memory.h"
+#include "dsl/state/operations.h"
+#include "dsl/state/scalars.h"
+#include "dsl/units/tcgen05/tensor_sums.h"
+#include "dsl/units/wgmma/operand_panels.h"
+#include "tartan/isa/spelling.h"
+
+namespace tartan::TARTAN_ABI::detail {
+namespace {
+
+using codegen::Value;
+using isa::TensorMmaKind;
+
+struct KindRow {
+  TensorMmaKind kind;
+  std::string_view name;
+  Type types[4];  // of A and B, of which it takes any two unless they must be `alike`
+  bool alike;
+  Type sum;
+};
+constexpr KindRow kinds[] = {
+    {TensorMmaKind::f16, "f16", {f16, bf16}, true, f32},
+    {TensorMmaKind::tf32, "tf32", {tf32}, true, f32},
+    {TensorMmaKind::f8f6f4, "f8f6f4", {e4m3, e5m2}, false, f32},
+    {TensorMmaKind::i8, "i8", {s8, u8}, false, s32},
+};
+
+const KindRow* row_of(const MmaKind& kind) {
+  const auto has = [](const KindRow& row, Type type) {
+    return std::ranges::find(row.types, type) != std::end(row.types);
+  };
+  const auto* const out = std::ranges::find_if(kinds, [&](const KindRow& row) {
+    return has(row, kind.a) && has(row, kind.b) && (!row.alike || kind.a == kind.b) &&
+           row.sum == kind.c;
+  });
+  return out == std::end(kinds) ? nullptr : out;
+}
+
+std::string spelling_of(TensorMmaKind kind) {
+  const auto* const row =
+      std::ranges::find_if(kinds, [&](const KindRow& each) { return each.kind == kind; });
+  return fmt::format("tcgen05.mma.cta_group::1.kind::{}", row->name);
+}
+
+bool has(const Target& target, TensorMmaKind kind) {
+  const std::string text = spelling_of(kind);
+  const isa::Spelling spelling = isa::read_spelling(text);
+  return std::ranges::any_of(spelling.signatures, [&](const isa::Signature* each) {
+    return isa::missing(*each, spelling, target) == nullptr;
+  });
+}
+
+// Numbers of columns, as the emulator and CUTLASS allow them.
+int multiple_of_columns(TensorMmaKind kind, int rows, int n) {
+  if (kind == TensorMmaKind::i8) return n == 8 || n == 24 ? 8 : 16;
+  return rows == 128 ? 16 : 8;
+}
+
+}  // namespace
+
+std::string spelling_of(const TensorForm& form) { return spelling_of(form.kind); }
+
+std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const MmaKind& kind,
+                                              const Tile& tile, const MmaOptions& options,
+                                              std::string& why_not) {
+  const KindRow* const row = row_of(kind);
+  const int warpgroups = tile.warps_m / 4, rows = warpgroups ? tile.m / warpgroups : 0;
+  TensorForm out{.rows = rows};
+  if (row) out.kind = row->kind, out.step = 8 * tensor_step_bytes / bits(kind.a);
+  if (!kind.best) why_not = "the kernel asks for another instruction";
+  else if (options.d != Type::none && options.d != kind.c)
+    why_not = fmt::format("its results have the accumulator's type, {}", name(kind.c));
+  else if (kind.shape.sparse) why_not = "sparse kinds are not by tcgen05 yet";
+  else if (options.scale_type != Type::none) why_not = "scaled kinds are not by tcgen05 yet";
+  else if (!row || options.satfinite)
+    why_not = fmt::format("no kind multiplies {} and {} into {}{}", name(kind.a), name(kind.b),
+                          name(kind.c), options.satfinite ? " with .satfinite" : "");
+  else if (!has(state.config.target, row->kind))
+    why_not = fmt::format("{} has no {}", state.config.target.text(), spelling_of(row->kind));
+  else if (state.config.options.producers == 0) why_not = "no producer warps fill its operands";
+  else if (tile.warps_k != 1) why_not = "a warpgroup computes all of k; use warps_k = 1";
+  else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m % warpgroups ||
+           (rows != 64 && rows != 128))
+    why_not = fmt::format(
+        "a warpgroup computes 128 or 64 rows and all columns; use warps_m = {} and warps_n = 1",
+        std::max(1, tile.m / 128) * 4);
+  else if (const int multiple = multiple_of_columns(row->kind, rows, tile.n);
+           tile.n > 256 || tile.n % multiple)
+    why_not = fmt::format("n = {}: expected a multiple of {} up to 256", tile.n, multiple);
+  else if (tile.k % out.step)
+    why_not = fmt::format("k = {} is not a multiple of its k, {}", tile.k, out.step);
+  else return std::make_shared<const TensorForm>(out);
+  return nullptr;
+}
+
+std::shared_ptr<TensorSum> declare_tensor_sum(const TiledParts& mma,
+                                              std::span<const FragmentVariable> fragments) {
+  KernelState& state = *mma.state;
+  auto out = std::make_shared<TensorSum>(TensorSum{.rows = mma.tensor->rows,
+                                                   .columns = mma.tile.n,
+                                                   .type = mma.kind.c,
+                                                   .warpgroup = state.roles.warpgroup});
+  for (const FragmentVariable& each : fragments) out->fragments.push_back(HandleParts::record(each));
+  out->begun = state.f().variable(state.f().constant(u32, 0));
+  state.tensor_sums.all.push_back(out);
+  note(state, *out, TensorSum::What::declared);
+  return out;
+}
+
+void note(KernelState& state, TensorSum& sum, TensorSum::What what) {
+  const int mark = state.f().mark();
+  sum.events.push_back(
+      {what, state.f().region_of(mark), state.roles.warpgroup, state.log.location()});
+}
+
+bool accumulates(const TiledParts& mma, const TensorSum& sum) {
+  return sum.rows == mma.tensor->rows && sum.columns == mma.tile.n && sum.type == mma.kind.c;
+}
+
+namespace {
+
+// A of a product, for each k-step: its descriptor, or its address in tensor memory.
+struct FirstOperand {
+  bool in_tensor_memory = false, mn_major = false;
+  std::function<Value(int step)> operand;
+};
+
+// The k-steps of a product, by the thread that issues them.
+void issue(const TiledParts& mma, const Value& sum, const Value& begun, const FirstOperand& a,
+           const Tensor& b, const OperandPanels& panels_b, bool fresh) {
+  KernelState& state = *mma.state;
+  codegen::FunctionBuilder& f = state.f();
+  const TensorForm& form = *mma.tensor;
+  const auto number = isa::instruction_descriptor(form.kind, {.m = form.rows,
+                                                              .n = mma.tile.n,
+                                                              .a = mma.kind.a,
+                                                              .b = mma.kind.b,
+                                                              .d = mma.kind.c,
+                                                              .negate_a = mma.options.negate_a,
+                                                              .negate_b = mma.options.negate_b,
+                                                              .mn_major_a = a.mn_major,
+                                                              .mn_major_b = !panels_b.along_k});
+  const Value descriptor = f.constant(b32, static_cast<std::int64_t>(*number));
+  const TileDescriptors of_b(state, b, panels_b, tensor_step_bytes, 0, StageAccess::tensor_read);
+  const std::string text =
+      spelling_of(form) + (a.in_tensor_memory ? " [%0], [%1]" : " [%0], %1") + ", %2, %3, %4;";
+  for (int step = 0; step < mma.tile.k / form.step; ++step) {
+    const Value adds = step > 0 ? f.constant(Type::pred, 1)
+                       : fresh  ? f.constant(Type::pred, 0)
+                                : f.compare(codegen::Compare::ne, begun, f.constant(u32, 0));
+    const Value operands[] = {sum, a.operand(step), of_b.at(step, bits(mma.kind.b)), descriptor,
+                              adds};
+    (void)f.statement(text, {}, operands, false);
+  }
+}
+
+// By the thread that issues; `left` describes A there.
+void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOperand()>& left,
+              const Tensor& b, const OperandPanels& panels_b, bool fresh) {
+  KernelState& state = *mma.state;
+  codegen::FunctionBuilder& f = state.f();
+  note(state, sum, fresh ? TensorSum::What::multiplied : TensorSum::What::added);
+  const Value first = first_column(state, sum), begun = f.get(sum.begun);
+  f.if_then(issues_products(state), [&] { issue(mma, first, begun, left(), b, panels_b, fresh); });
+  f.set(sum.begun, f.constant(u32, 1));
+  for (const auto& each : sum.fragments) ++each->version;
+}
+
+}  // namespace
+
+void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, const Tensor& b,
+                     bool fresh) {
+  KernelState& state = *mma.state;
+  const auto panels_a = operand_panels(state, a, Operand::a, StageAccess::tensor_read),
+             panels_b = operand_panels(state, b, Operand::b, StageAccess::tensor_read);
+  if (!panels_a || !panels_b || !by_all_lanes(state, "mma()")) return;
+  const bool ordered = require_barrier_of_operand(state, a);
+  if (!require_barrier_of_operand(state, b) || !ordered) return;
+  const auto left = [&] {
+    const Scalar first = mma.warp_m / 4 * panels_a->distance(mma.tensor->rows, bits(mma.kind.a));
+    const TileDescriptors of_a(state, a, *panels_a, tensor_step_bytes, first,
+                               StageAccess::tensor_read);
+    return FirstOperand{.mn_major = !panels_a->along_k,
+                .operand = [of_a, width = bits(mma.kind.a)](int step) {
+                  return of_a.at(step, width);
+                }};
+  };
+  multiply(mma, sum, left, b, *panels_b, fresh);
+}
+
+void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, const Tensor& b,
+                     bool fresh) {
+  KernelState& state = *mma.state;
+  const auto panels_b = operand_panels(state, b, Operand::b, StageAccess::tensor_read);
+  if (!panels_b || !by_all_lanes(state, "mma()") || !require_barrier_of_operand(state, b)) return;
+  const Value first = store_operand(state, sum, a);
+  const auto left = [&] {
+    return FirstOperand{.in_tensor_memory = true, .operand = [&](int step) {
+                  codegen::FunctionBuilder& f = state.f();
+                  return f.add(first, f.constant(u32, step * (tensor_step_bytes / 4)));
+                }};
+  };
+  multiply(mma, sum, left, b, *panels_b, fresh);
+}
+
+}  // namespace tartan::TARTAN_ABI::detail

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accumulators in tensor memory: their columns, and what reads and assignments take.
+//
+// Products are asynchronous. Whoever reads an accumulator lets the tensor core arrive at the
+// warpgroup's mbarrier (tcgen05.commit, by the thread that issues products) and waits there. Behind
+// a read or an assignment the warpgroup meets, so that the next product finds its operands written,
+// and changes nothing that a warp has yet to load.
+#include "dsl/units/tcgen05/tensor_sums.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "dsl/layout/fragments.h"
+#include "dsl/layout/shared_memory.h"
+#include "dsl/roles/warpgroups.h"
+#include "dsl/state/operations.h"
+#include "dsl/state/scalars.h"
+#include "dsl/units/tcgen05/tensor_movements.h"
+#include "dsl/value/indices.h"
+
+namespace tartan::TARTAN_ABI::detail {
+namespace {
+
+using codegen::FunctionBuilder;
+using codegen::Value;
+
+constexpr int most_columns = 512, fewest_columns = 32;
+constexpr std::int64_t mbarrier_size = 8;
+constexpr int fragment_columns = 8, fragment_rows = 16;  // of m16n8, which tcgen05.ld.16x256b loads
+
+int warpgroups_of(const KernelState& state) {
+  return state.config.options.block / warpgroup_threads;
+}
+
+Scalar warpgroup_index(KernelState& state) {
+  if (state.roles.warpgroup >= 0) return state.roles.warpgroup;
+  return warpgroups_of(state) == 1 ? Scalar(0) : consumer_index(state) / warpgroup_threads;
+}
+
+void run(KernelState& state, std::string_view text) {
+  (void)state.f().statement(text, {}, {}, false);
+}
+
+// What all accumulators of the kernel share.
+void begin(KernelState& state) {
+  TensorSums& sums = state.tensor_sums;
+  if (sums.first) return;
+  FunctionBuilder& f = state.f();
+  const std::int64_t barriers = warpgroups_of(state) * mbarrier_size;
+  sums.done = state.memories.share(f, state.names.unused("products"), barriers + mbarrier_size);
+  sums.address = f.offset(sums.done, barriers);
+  f.at_mark(state.roles.begin, [&] {
+    sums.first = f.variable(f.load(sums.address, u32));
+    sums.parity = f.variable(f.constant(u32, 0));
+  });
+}
+
+// Waits for all products that the warpgroup has issued.
+void await_products(KernelState& state) {
+  FunctionBuilder& f = state.f();
+  TensorSums& sums = state.tensor_sums;
+  const codegen::Pointer done =
+      f.offset(sums.done, state.value(warpgroup_index(state) * mbarrier_size, u32));
+  f.if_then(issues_products(state), [&] { commit_products(state, done); });
+  const Value parity = f.get(*sums.parity);
+  f.mbarrier_wait(done, parity);
+  f.set(*sums.parity, f.bit_xor(parity, f.constant(u32, 1)));
+  run(state, "tcgen05.fence::after_thread_sync;");
+}
+
+// What a warp has read or written is done before the warpgroup's next product.
+void meet(KernelState& state) {
+  run(state, "tcgen05.fence::before_thread_sync;");
+  if (can_have_barriers(state)) take_barriers(state), warpgroup_barrier(state);
+  else block_barrier(state);
+  run(state, "tcgen05.fence::after_thread_sync;");
+}
+
+// Fragments side by side, which one instruction moves: a power of two of them.
+struct Run {
+  int row, first, count;
+};
+
+std::vector<Run> runs_of(int down, int across) {
+  std::vector<Run> out;
+  for (int row = 0; row < down; ++row)
+    for (int first = 0; first < across;) {
+      const int count =
+          static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(across - first, 16))));
+      out.push_back({row, first, count});
+      first += count;
+    }
+  return out;
+}
+
+int across(const TensorSum& sum) { return sum.columns / fragment_columns; }
+
+std::vector<Run> runs_of(const TensorSum& sum) {
+  return runs_of(static_cast<int>(sum.fragments.size()) / across(sum), across(sum));
+}
+
+// The variables of a run.
+std::vector<codegen::Variable> variables_of(const TensorSum& sum, const Run& run) {
+  std::vector<codegen::Variable> out;
+  for (int i = 0; i < run.count; ++i) {
+    const auto at = static_cast<std::size_t>(run.row * across(sum) + run.first + i);
+    const VariableRecord& record = *sum.fragments[at];
+    out.insert(out.end(), record.registers.begin(), record.registers.end());
+  }
+  return out;
+}
+
+// The place of a run in the warp's own lanes, from a first column on.
+Value address_of(KernelState& state, const Value& first, const Run& run) {
+  const Scalar lane = consumer_index(state) / 32 % warps_of_warpgroup * 32 + run.row * fragment_rows;
+  return state.f().add(first, state.value(lane * (1 << 16) + run.first * fragment_columns, u32));
+}
+
+std::string vector_of(std::size_t first, std::size_t count) {
+  std::string out = "{";
+  for (std::size_t i = 0; i < count; ++i) out += fmt::format("{}%{}", i ? ", " : "", first + i);
+  return out + "}";
+}
+
+// Loads and their wait are one text, and its results the registers: nothing that uses them comes
+// before the wait.
+void load(KernelState& state, TensorSum& sum) {
+  FunctionBuilder& f = state.f();
+  constexpr std::size_t most_results = 128;
+  const Value first = first_column(state, sum);
+  const std::vector<Run> runs = runs_of(sum);
+  for (std::size_t i = 0; i < runs.size();) {
+    std::vector<codegen::Variable> variables;
+    std::vector<Run> together;
+    do {
+      const auto more = variables_of(sum, runs[i]);
+      if (variables.size() + more.size() > most_results) break;
+      variables.insert(variables.end(), more.begin(), more.end());
+      together.push_back(runs[i]);
+    } while (++i < runs.size());
+    std::string text;
+    std::vector<Value> addresses;
+    std::size_t next = 0;
+    for (const Run& each : together) {
+      const auto count = static_cast<std::size_t>(each.count) * 4;
+      text += fmt::format("tcgen05.ld.sync.aligned.16x256b.x{}.b32 {}, [%{}];\n", each.count,
+                          vector_of(next, count), variables.size() + addresses.size());
+      addresses.push_back(address_of(state, first, each));
+      next += count;
+    }
+    text += "tcgen05.wait::ld.sync.aligned;";
+    std::vector<Type> types;
+    for (const codegen::Variable& each : variables) types.push_back(each.type);
+    const std::vector<Value> loaded = f.statement(text, types, addresses, false);
+    for (std::size_t v = 0; v < variables.size(); ++v) f.set(variables[v], loaded[v]);
+  }
+}
+
+// `shape`: of the instruction for one fragment; it is repeated.
+void store(KernelState& state, const Value& first, const Run& run, std::string_view shape,
+           int repeats, const std::vector<Value>& registers) {
+  std::vector<Value> operands{address_of(state, first, run)};
+  operands.insert(operands.end(), registers.begin(), registers.end());
+  (void)state.f().statement(fmt::format("tcgen05.st.sync.aligned.{}.x{}.b32 [%0], {};", shape,
+                                        repeats, vector_of(1, registers.size())),
+                            {}, operands, false);
+}
+
+void store(KernelState& state, TensorSum& sum) {
+  const Value first = first_column(state, sum);
+  for (const Run& each : runs_of(sum)) {
+    std::vector<Value> registers;
+    for (const codegen::Variable& one : variables_of(sum, each))
+      registers.push_back(state.f().get(one));
+    store(state, first, each, "16x256b", each.count, registers);
+  }
+  run(state, "tcgen05.wait::st.sync.aligned;");
+}
+
+void set_zero(KernelState& state, const TensorSum& sum) {
+  FunctionBuilder& f = state.f();
+  for (const auto& record : sum.fragments)
+    for (const codegen::Variable& each : record->registers)
+      f.set(each, each.type == f32 ? f.constant(f32, 0.0) : f.constant(each.type, 0));
+}
+
+void move(KernelState& state, const TensorMovement& movement) {
+  FunctionBuilder& f = state.f();
+  TensorSum& sum = *movement.sum;
+  await_products(state);
+  if (movement.loads) {
+    f.if_else(
+        f.compare(codegen::Compare::ne, f.get(sum.begun), f.constant(u32, 0)),
+        [&] { load(state, sum); }, [&] { set_zero(state, sum); });
+  } else {
+    store(state, sum);
+    f.set(sum.begun, f.constant(u32, 1));
+  }
+  meet(state);
+}
+
+// What tcgen05.alloc takes: a power of two.
+int allocated(const TensorSums& sums) {
+  return static_cast<int>(
+      std::bit_ceil(static_cast<unsigned>(std::max(sums.columns, fewest_columns))));
+}
+
+}  // namespace
+
+namespace {
+
+// The first of columns of its own that each warpgroup gets, or the one in whose body this is.
+int allocate(KernelState& state, int columns, bool of_all) {
+  TensorSums& sums = state.tensor_sums;
+  const int out = sums.columns;
+  sums.columns += columns * (of_all ? warpgroups_of(state) : 1);
+  if (sums.columns > most_columns)
+    state.log.report("launch-bounds"_rule,
+                     fmt::format("tensor memory: products take {} columns with this one, expected "
+                                 "at most {}; use a smaller tile",
+                                 sums.columns, most_columns));
+  return out;
+}
+
+Value column(KernelState& state, int first, int columns, bool of_all) {
+  const Scalar own = of_all ? warpgroup_index(state) * columns : Scalar(0);
+  return state.f().add(state.f().get(*state.tensor_sums.first), state.value(own + first, u32));
+}
+
+}  // namespace
+
+Value first_column(KernelState& state, TensorSum& sum) {
+  begin(state);
+  const bool of_all = sum.warpgroup < 0;
+  if (!sum.column) sum.column = allocate(state, sum.columns, of_all);
+  return column(state, *sum.column, sum.columns, of_all);
+}
+
+// Two registers of a fragment of A, whatever its type, are a row and the one eight rows below in
+// four columns.
+Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a) {
+  begin(state);
+  const bool of_all = sum.warpgroup < 0;
+  const int columns = a.across() * fragment_columns;
+  if (!sum.operand) sum.operand = allocate(state, columns, of_all);
+  const Value first = column(state, *sum.operand, columns, of_all);
+  await_products(state);  // one may still read what was there
+  for (const Run& each : runs_of(a.down(), a.across())) {
+    std::vector<Value> registers;
+    for (int i = 0; i < each.count; ++i)
+      for (const Value& one : registers_of(a.fragment(each.row, each.first + i)))
+        registers.push_back(one);
+    store(state, first, each, "16x128b", 2 * each.count, registers);
+  }
+  run(state, "tcgen05.wait::st.sync.aligned;");
+  meet(state);
+  return first;
+}
+
+Value issues_products(KernelState& state) {
+  return state.value(consumer_index(state) % warpgroup_threads == 0);
+}
+
+void commit_products(KernelState& state, codegen::Pointer mbarrier, Value blocks) {
+  FunctionBuilder& f = state.f();
+  const std::string arrives = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster";
+  std::vector<Value> operands{f.shared_address(mbarrier)};
+  if (blocks.id >= 0) operands.push_back(f.convert(blocks, Type::u16));
+  (void)f.statement(
+      arrives + (blocks.id >= 0 ? ".multicast::cluster.b64 [%0], %1;" : ".b64 [%0];"), {}, operands,
+      false);
+}
+
+void settle_tensor_sums(KernelState& state, int body) {
+  FunctionBuilder& f = state.f();
+  std::vector<TensorMovement> all =
+      tensor_movements(f.function(), f.region_of(body), state.tensor_sums.all);
+  // From behind, so that places stay what they are.
+  std::ranges::stable_sort(all, [](const TensorMovement& x, const TensorMovement& y) {
+    return std::pair(x.region, x.index) > std::pair(y.region, y.index);
+  });
+  std::vector<int> marks;
+  for (const TensorMovement& each : all) marks.push_back(f.mark_at(each.region, each.index));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const int around = std::exchange(state.roles.warpgroup, all[i].by->warpgroup);
+    state.at(all[i].by->at);
+    f.at_mark(marks[i], [&] { move(state, all[i]); });
+    state.roles.warpgroup = around;
+  }
+}
+
+void allocate_tensor_memory(KernelState& state) {
+  if (!state.tensor_sums.first) return;
+  FunctionBuilder& f = state.f();
+  f.if_then(state.value(thread_index(state) < 32), [&] {
+    (void)f.statement(
+        fmt::format("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], {};\n"
+                    "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
+                    allocated(state.tensor_sums)),
+        {}, std::vector<Value>{f.shared_address(state.tensor_sums.address)}, false);
+  });
+}
+
+void init_tensor_barriers(KernelState& state) {
+  if (!state.tensor_sums.first) return;
+  FunctionBuilder& f = state.f();
+  for (int i = 0; i < warpgroups_of(state); ++i)
+    f.mbarrier_init(f.offset(state.tensor_sums.done, i * mbarrier_size), 1);
+}
+
+void free_tensor_memory(KernelState& state) {
+  if (!state.tensor_sums.first) return;
+  FunctionBuilder& f = state.f();
+  await_products(state);
+  run(state, "tcgen05.fence::before_thread_sync;");
+  block_barrier(state);
+  run(state, "tcgen05.fence::after_thread_sync;");
+  const Value first = f.get(*state.tensor_sums.first);
+  f.if_then(state.value(consumer_index(state) < 32), [&] {
+    (void)f.statement(fmt::format("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, {};",
+                                  allocated(state.tensor_sums)),
+                      {}, std::vector<Value>{first}, false);
+  });
+}
+
+}  // namespace tartan::TARTAN_ABI::detail
