@@ -21,9 +21,14 @@ namespace tartan::TARTAN_ABI::detail {
 
 /// An accumulator of a tiled MMA that has the rows of a tcgen05.mma.
 struct TensorSum {
-  enum class What : std::uint8_t { declared, read, assigned, added, multiplied };
+  enum class What : std::uint8_t { declared, read, read_part, assigned, added, multiplied };
+  /// Columns of fragments.
+  struct Part {
+    int first = 0, count = 0;
+  };
   struct Event {
     What what;
+    Part part;
     std::uint32_t region;  // the mark's
     int warpgroup;         // in whose body; -1: in that of all
     std::source_location at;

@@ -29,8 +29,9 @@ RingLayout TiledMma::shared_b(int stages, Major major) const {
 Accumulator detail::make_accumulator(const TiledParts& mma, Here at) {
   const FragmentKind kind = operand_c(mma.kind.shape, mma.kind.c);
   const int count = mma.fragments_m() * mma.fragments_n();
-  mma.state->registers.hold(
-      count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, mma.tile, at);
+  if (!mma.tensor)
+    mma.state->registers.hold(
+        count * kind.fragment().registers * std::max(bits(kind.type), 32) / 32, mma.tile, at);
   Builder k(mma.state);
   std::vector<FragmentVariable> out;
   for (int i = 0; i < count; ++i) out.push_back(k.variable(kind, at));

@@ -102,6 +102,26 @@ WarpTile Accumulator::load(Here at) const {
   return WarpTile(std::move(out), across_, place_);
 }
 
+void Accumulator::each_part(const std::function<void(const WarpTile& part)>& body, Here at) const {
+  auto* const state = detail::Description::current();
+  if (state) state->at(at);
+  if (state && !state->has_body(body != nullptr, "each_part()")) return;
+  constexpr int together = 8;  // fragments of a row
+  if (!tensor_ || !state || across_ <= together) return body(load(at));
+  for (int first = 0; first < across_; first += together) {
+    const int count = std::min(together, across_ - first);
+    detail::note(*state, *tensor_, {first, count});
+    std::vector<Fragment> part;
+    for (int i = 0; i < down(); ++i)
+      for (Fragment& each : detail::read(std::span(fragments_).subspan(
+               static_cast<std::size_t>(i * across_ + first), static_cast<std::size_t>(count))))
+        part.push_back(std::move(each));
+    WarpPlace place = place_;
+    place.col = col(first);
+    body(WarpTile(std::move(part), count, std::move(place)));
+  }
+}
+
 WarpTile operand_a(const WarpTile& tile, MmaShape shape, Here at) {
   auto k = detail::builder_of(tile, at);
   if (!k) return {};

@@ -161,8 +161,8 @@ void GemmTiles::select_matrix(const Scalar& i, const Scalar& stride) {
   if (finisher_) finisher_->select_matrix(i, stride);
 }
 
-WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const Scalar& col,
-                             const Scalar& first, const Scalar& count) {
+Accumulator GemmTiles::multiply(const Operands& operands, const Scalar& row, const Scalar& col,
+                                const Scalar& first, const Scalar& count) {
   auto sum = mma_.accumulator();
   std::optional<Accumulator> part;
   if (options_.promote > 1) part = mma_.accumulator();
@@ -180,7 +180,13 @@ WarpTile GemmTiles::multiply(const Operands& operands, const Scalar& row, const 
                 [&](Scalar t, Scalar stage) { use(t, stage, [] {}); });
   else k_.pipeline({.stages = options_.stages}, count, fill, operands.ahead, use);
   if (part) sum = sum + *part;
-  return mma_.sum(sum);
+  return sum;
+}
+
+// Partial sums of several warps are added first.
+void GemmTiles::each_part(const Accumulator& sum, const Store& store) {
+  if (tile_.warps_k > 1) store(mma_.sum(sum));
+  else sum.each_part(store);
 }
 
 // `part`: the tensor cores' accumulators since the last promotion, if promotions are more than a
@@ -205,31 +211,34 @@ void GemmTiles::add_step(const Operands& operands, Accumulator& sum,
 
 void GemmTiles::part_of_tile(const Operands& operands, const TileWork& work) {
   const Scalar count = steps_.constant() ? work.count : minimum(work.count, steps_);
-  const WarpTile sum = multiply(operands, work.row, work.col, work.first, count);
-  // The epilogue comes last: it needs registers, and may reuse those of stored accumulators.
-  k_.when(work.count < units_each(steps_), [&] {
-    k_.store(parts_.tile({work.slot, 0}, {tile_.m, tile_.n}), sum);
+  each_part(multiply(operands, work.row, work.col, work.first, count), [&](const WarpTile& sum) {
+    // The epilogue comes last: it needs registers, and may reuse those of stored accumulators.
+    k_.when(work.count < units_each(steps_), [&] {
+      k_.store(parts_.tile({work.slot, 0}, {tile_.m, tile_.n}), sum);
+    });
+    k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
   });
-  k_.when(work.whole, [&] { finisher_->store(sum, tile_, work.row, work.col); });
 }
 
 // Tile rows and columns are rounded up to whole clusters; those beyond the last repeat its reads.
 void GemmTiles::existing_tile(
     const Scalar& row, const Scalar& col,
-    const std::function<WarpTile(const Scalar& row, const Scalar& col)>& product,
-    const std::function<void(const WarpTile& sum)>& store) {
+    const std::function<Accumulator(const Scalar& row, const Scalar& col)>& product,
+    const Store& store) {
   const Scalar rows = k_.convert(ceil_div(m_, tile_.m), u32),
                cols = k_.convert(ceil_div(n_, tile_.n), u32);
   const bool rows_exist = options_.cluster == 1 || rows.multiple() % options_.cluster == 0,
              cols_exist =
                  options_.cluster_columns == 1 || cols.multiple() % options_.cluster_columns == 0;
-  const WarpTile sum =
+  const Accumulator all =
       product(rows_exist ? row : minimum(row, rows - 1), cols_exist ? col : minimum(col, cols - 1));
-  std::optional<Scalar> exists;
-  if (!rows_exist) exists = row < rows;
-  if (!cols_exist) exists = exists ? *exists & (col < cols) : col < cols;
-  if (exists) k_.when(*exists, [&] { store(sum); });
-  else store(sum);
+  each_part(all, [&](const WarpTile& sum) {
+    std::optional<Scalar> exists;
+    if (!rows_exist) exists = row < rows;
+    if (!cols_exist) exists = exists ? *exists & (col < cols) : col < cols;
+    if (exists) k_.when(*exists, [&] { store(sum); });
+    else store(sum);
+  });
 }
 
 void GemmTiles::part_by_y(const Operands& operands, const Scalar& row, const Scalar& col) {
@@ -253,7 +262,7 @@ void GemmTiles::part_by_rank(const Operands& operands) {
   const auto [row, col] = k_.cluster_tile(m_, n_, tile_, options_.group);
   const Scalar rank = k_.cluster_rank();
   const auto share = StreamShare::of(k_.convert(steps_, u32), splits, rank);
-  const WarpTile sum = multiply(operands, row, col, share.begin, share.end - share.begin);
+  const WarpTile sum = mma_.sum(multiply(operands, row, col, share.begin, share.end - share.begin));
   // Of columns that do not divide, or few, only the first CTAs have a part.
   const int parts = scatter_parts(splits, sum.across());
   const WarpTile total = reduce_scatter(sum, parts);
@@ -292,8 +301,8 @@ void GemmTiles::compute(const Operands& operands) {
     existing_tile(
         row, col,
         [&](const Scalar& r, const Scalar& c) { return multiply(operands, r, c, 0, steps_); },
-        [&](const WarpTile& sum) {
-          release_next_launch();
+        [&, released = false](const WarpTile& sum) mutable {
+          if (!std::exchange(released, true)) release_next_launch();
           finisher_->store(sum, tile_, row, col);
         });
   };

@@ -100,11 +100,14 @@ class GemmTiles {
  private:
   void add_step(const Operands& operands, Accumulator& sum, std::optional<Accumulator>& part,
                 const Scalar& t, const Scalar& stage, const Operands::Next& next);
-  WarpTile multiply(const Operands& operands, const Scalar& row, const Scalar& col,
-                    const Scalar& first, const Scalar& count);
-  void existing_tile(const Scalar& row, const Scalar& col,
-                     const std::function<WarpTile(const Scalar& row, const Scalar& col)>& product,
-                     const std::function<void(const WarpTile& sum)>& store);
+  using Store = std::function<void(const WarpTile& sum)>;
+  Accumulator multiply(const Operands& operands, const Scalar& row, const Scalar& col,
+                       const Scalar& first, const Scalar& count);
+  void each_part(const Accumulator& sum, const Store& store);
+  void existing_tile(
+      const Scalar& row, const Scalar& col,
+      const std::function<Accumulator(const Scalar& row, const Scalar& col)>& product,
+      const Store& store);
   void tiles_in_turn(const std::function<void(Scalar row, Scalar col)>& whole_tile);
   void part_of_tile(const Operands& operands, const TileWork& work);
   void part_by_y(const Operands& operands, const Scalar& row, const Scalar& col);

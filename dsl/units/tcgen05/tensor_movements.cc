@@ -15,8 +15,8 @@ using What = TensorSum::What;
 // The walk for one accumulator.
 class Residence {
  public:
-  Residence(const Function& function, TensorSum& sum, std::vector<TensorMovement>& out)
-      : function_(function), sum_(sum), out_(out) {
+  Residence(const codegen::FunctionBuilder& f, TensorSum& sum, std::vector<TensorMovement>& out)
+      : f_(f), function_(f.function()), sum_(sum), out_(out) {
     for (const TensorSum::Event& each : sum.events) events_[each.region] = &each;
   }
 
@@ -68,6 +68,9 @@ class Residence {
       switch (event.what) {
         case What::declared: here_ = {true, true}; break;
         case What::read: load(region, 0, &event); break;
+        case What::read_part:
+          if (!here_.in_registers) out_.push_back({&sum_, true, event.part, region, 0, &event});
+          break;
         case What::assigned: here_ = {.in_tensor_memory = false, .in_registers = true}; break;
         case What::added: store(region, 0, &event); [[fallthrough]];
         case What::multiplied: here_ = {.in_tensor_memory = true, .in_registers = false}; break;
@@ -85,7 +88,8 @@ class Residence {
       return;
     }
     if (!inside.multiplies) {
-      load(outer, index, inside.first);
+      // Where all threads take the same branch, they load in it.
+      if (inside.assigns || loops || !is_uniform(op)) load(outer, index, inside.first);
       if (loops) here_.in_tensor_memory &= !inside.assigns;
     } else {
       store(outer, index, inside.first);
@@ -106,19 +110,27 @@ class Residence {
 
   void load(std::uint32_t region, std::size_t index, const TensorSum::Event* by) {
     if (here_.in_registers) return;
-    out_.push_back({&sum_, true, region, index, by});
+    out_.push_back({&sum_, true, whole(), region, index, by});
     here_.in_registers = true;
   }
   void store(std::uint32_t region, std::size_t index, const TensorSum::Event* by) {
     if (here_.in_tensor_memory) return;
-    out_.push_back({&sum_, false, region, index, by});
+    out_.push_back({&sum_, false, whole(), region, index, by});
     here_.in_tensor_memory = true;
+  }
+
+  TensorSum::Part whole() const { return {0, sum_.columns / 8}; }
+
+  bool is_uniform(const Operation& op) const {
+    const codegen::Operand& condition = Function::part(function_.operands, op.operands)[0];
+    return f_.is_uniform({condition.id, condition.type});
   }
 
   struct Where {
     bool in_tensor_memory = true, in_registers = true;
   };
 
+  const codegen::FunctionBuilder& f_;
   const Function& function_;
   TensorSum& sum_;
   std::vector<TensorMovement>& out_;
@@ -130,11 +142,11 @@ class Residence {
 }  // namespace
 
 std::vector<TensorMovement> tensor_movements(
-    const Function& function, std::uint32_t region,
+    const codegen::FunctionBuilder& f, std::uint32_t region,
     const std::vector<std::shared_ptr<TensorSum>>& sums) {
   std::vector<TensorMovement> out;
   for (const auto& each : sums)
-    if (each->column) Residence(function, *each, out).walk(region);
+    if (each->column) Residence(f, *each, out).walk(region);
   return out;
 }
 

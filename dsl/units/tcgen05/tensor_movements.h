@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "compiler/ir/function.h"
+#include "compiler/ir/function_builder.h"
 #include "dsl/state/tensor_sums.h"
 
 namespace tartan::TARTAN_ABI::detail {
@@ -21,6 +21,7 @@ namespace tartan::TARTAN_ABI::detail {
 struct TensorMovement {
   TensorSum* sum;
   bool loads;                  // else stores
+  TensorSum::Part part;
   std::uint32_t region = 0;    // where: before the `index`th operation of a region
   std::size_t index = 0;
   const TensorSum::Event* by;  // what needs it
@@ -28,7 +29,7 @@ struct TensorMovement {
 
 /// Of accumulators that have products, in a region and those in it.
 std::vector<TensorMovement> tensor_movements(
-    const codegen::Function& function, std::uint32_t region,
+    const codegen::FunctionBuilder& f, std::uint32_t region,
     const std::vector<std::shared_ptr<TensorSum>>& sums);
 
 }  // namespace tartan::TARTAN_ABI::detail

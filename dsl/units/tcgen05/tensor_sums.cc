@@ -81,22 +81,22 @@ struct Run {
   int row, first, count;
 };
 
-std::vector<Run> runs_of(int down, int across) {
+std::vector<Run> runs_of(int down, TensorSum::Part part) {
   std::vector<Run> out;
   for (int row = 0; row < down; ++row)
-    for (int first = 0; first < across;) {
+    for (int done = 0; done < part.count;) {
       const int count =
-          static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(across - first, 16))));
-      out.push_back({row, first, count});
-      first += count;
+          static_cast<int>(std::bit_floor(static_cast<unsigned>(std::min(part.count - done, 16))));
+      out.push_back({row, part.first + done, count});
+      done += count;
     }
   return out;
 }
 
 int across(const TensorSum& sum) { return sum.columns / fragment_columns; }
 
-std::vector<Run> runs_of(const TensorSum& sum) {
-  return runs_of(static_cast<int>(sum.fragments.size()) / across(sum), across(sum));
+std::vector<Run> runs_of(const TensorSum& sum, TensorSum::Part part) {
+  return runs_of(static_cast<int>(sum.fragments.size()) / across(sum), part);
 }
 
 // The variables of a run.
@@ -124,11 +124,11 @@ std::string vector_of(std::size_t first, std::size_t count) {
 
 // Loads and their wait are one text, and its results the registers: nothing that uses them comes
 // before the wait.
-void load(KernelState& state, TensorSum& sum) {
+void load(KernelState& state, TensorSum& sum, TensorSum::Part part) {
   FunctionBuilder& f = state.f();
   constexpr std::size_t most_results = 128;
   const Value first = first_column(state, sum);
-  const std::vector<Run> runs = runs_of(sum);
+  const std::vector<Run> runs = runs_of(sum, part);
   for (std::size_t i = 0; i < runs.size();) {
     std::vector<codegen::Variable> variables;
     std::vector<Run> together;
@@ -166,9 +166,9 @@ void store(KernelState& state, const Value& first, const Run& run, std::string_v
                             {}, operands, false);
 }
 
-void store(KernelState& state, TensorSum& sum) {
+void store(KernelState& state, TensorSum& sum, TensorSum::Part part) {
   const Value first = first_column(state, sum);
-  for (const Run& each : runs_of(sum)) {
+  for (const Run& each : runs_of(sum, part)) {
     std::vector<Value> registers;
     for (const codegen::Variable& one : variables_of(sum, each))
       registers.push_back(state.f().get(one));
@@ -177,10 +177,10 @@ void store(KernelState& state, TensorSum& sum) {
   run(state, "tcgen05.wait::st.sync.aligned;");
 }
 
-void set_zero(KernelState& state, const TensorSum& sum) {
+void set_zero(KernelState& state, const TensorSum& sum, TensorSum::Part part) {
   FunctionBuilder& f = state.f();
-  for (const auto& record : sum.fragments)
-    for (const codegen::Variable& each : record->registers)
+  for (const Run& run : runs_of(sum, part))
+    for (const codegen::Variable& each : variables_of(sum, run))
       f.set(each, each.type == f32 ? f.constant(f32, 0.0) : f.constant(each.type, 0));
 }
 
@@ -191,9 +191,9 @@ void move(KernelState& state, const TensorMovement& movement) {
   if (movement.loads) {
     f.if_else(
         f.compare(codegen::Compare::ne, f.get(sum.begun), f.constant(u32, 0)),
-        [&] { load(state, sum); }, [&] { set_zero(state, sum); });
+        [&] { load(state, sum, movement.part); }, [&] { set_zero(state, sum, movement.part); });
   } else {
-    store(state, sum);
+    store(state, sum, movement.part);
     f.set(sum.begun, f.constant(u32, 1));
   }
   meet(state);
@@ -245,7 +245,7 @@ Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a) {
   if (!sum.operand) sum.operand = allocate(state, columns, of_all);
   const Value first = column(state, *sum.operand, columns, of_all);
   await_products(state);  // one may still read what was there
-  for (const Run& each : runs_of(a.down(), a.across())) {
+  for (const Run& each : runs_of(a.down(), {0, a.across()})) {
     std::vector<Value> registers;
     for (int i = 0; i < each.count; ++i)
       for (const Value& one : registers_of(a.fragment(each.row, each.first + i)))
@@ -274,7 +274,7 @@ void commit_products(KernelState& state, codegen::Pointer mbarrier, Value blocks
 void settle_tensor_sums(KernelState& state, int body) {
   FunctionBuilder& f = state.f();
   std::vector<TensorMovement> all =
-      tensor_movements(f.function(), f.region_of(body), state.tensor_sums.all);
+      tensor_movements(f, f.region_of(body), state.tensor_sums.all);
   // From behind, so that places stay what they are.
   std::ranges::stable_sort(all, [](const TensorMovement& x, const TensorMovement& y) {
     return std::pair(x.region, x.index) > std::pair(y.region, y.index);

@@ -85,6 +85,12 @@ class Accumulator {
   ///   mma.add(sum, sA[stage], sB[stage]);
   ///   const WarpTile difference = sum.load() - before;
   WarpTile load(Here at = Here::current()) const;
+  /// The same part by part, from the left: `body` gets all rows of so many columns as a thread has
+  /// registers for beside what it computes with them. One part, except in tensor memory, where a
+  /// thread may have more elements than registers.
+  ///   sum.each_part([&](const WarpTile& part) { k.store(c, map(part, f)); });
+  void each_part(const std::function<void(const WarpTile& part)>& body,
+                 Here at = Here::current()) const;
   /// Its value where a tile is expected: `row_sum(sum)`. The first use waits for the product, or
   /// this read does if `sum` has changed by then: `const WarpTile old = sum` before another product
   /// of `sum` is sum.load().
