@@ -54,9 +54,20 @@ void Cursor::go_to(const Scalar& position) {
 void add_pipeline(KernelState& state, const Stages& stages) {
   RolePipeline pipeline{.stages = stages.stages, .at = stages.at};
   const std::int64_t bytes = stages.stages * mbarrier_bytes;
-  pipeline.full = state.memories.share(state.f(), state.names.unused("pipeline"), 2 * bytes);
+  const bool pairs = state.tensor_sums.pairs;
+  pipeline.full =
+      state.memories.share(state.f(), state.names.unused("pipeline"), (pairs ? 3 : 2) * bytes);
   pipeline.empty = state.f().offset(pipeline.full, bytes);
+  if (pairs) {
+    pipeline.peer = state.f().offset(pipeline.full, 2 * bytes);
+    pipeline.peer_arrivals = thread_count(state) / warpgroup_threads;
+  }
   state.roles.pipelines.push_back(pipeline);
+}
+
+void await_stage(KernelState& state, const RolePipeline& pipeline, const Cursor& cursor) {
+  state.f().mbarrier_wait(cursor.of(pipeline.full), cursor.parity());
+  if (pipeline.peer_arrivals) meet_stage_of_pair(state, cursor.of(pipeline.peer), cursor.parity());
 }
 
 namespace {
@@ -100,8 +111,8 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
   Scalar filling = (1 << blocks) - 1;
   if (cross) {
     const Scalar rank = block_of_cluster(state);
-    std::int64_t row = 0;
-    for (int c = 0; c < cols; ++c) row |= std::int64_t{1} << c * rows;
+    int row = 0;
+    for (int c = 0; c < cols; ++c) row |= 1 << c * rows;
     filling = (k.constant(u32, row, at) << rank % rows) |
               (k.constant(u32, (1 << rows) - 1, at) << rank / rows * rows);
   }

@@ -59,6 +59,9 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
 /// Declares the mbarriers of a pipeline, the last one from then on.
 void add_pipeline(KernelState& state, const Stages& stages);
 
+/// Consumers wait until a stage has arrived.
+void await_stage(KernelState& state, const RolePipeline& pipeline, const Cursor& cursor);
+
 /// Consumers release a stage here. What that takes follows from all that they read of the
 /// pipeline's stages and whose stages it is filled with: settle_releases() describes it.
 void leave_stage(KernelState& state, std::size_t pipeline, const Scalar& stage);

@@ -39,7 +39,7 @@ class Consumption {
 
   void wait() {
     state_.at(at_);
-    state_.f().mbarrier_wait(cursor_.of(state_.roles.pipelines[number_].full), cursor_.parity());
+    await_stage(state_, state_.roles.pipelines[number_], cursor_);
   }
 
   void release() {
@@ -186,7 +186,7 @@ void prefetch_maps(KernelState& state) {
 }
 
 bool shared_by_cluster(const KernelState& state) {
-  if (state.cluster.barrier) return true;
+  if (state.cluster.barrier || state.tensor_sums.pairs) return true;
   return std::any_of(
       state.roles.pipelines.begin(), state.roles.pipelines.end(),
       [](const RolePipeline& each) { return each.writes.sharing() != Sharing::none; });
@@ -202,6 +202,8 @@ void init_barriers(KernelState& state) {
       for (int s = 0; s < each.stages; ++s) {
         f.mbarrier_init(f.offset(each.full, s * mbarrier_bytes), each.full_arrivals);
         f.mbarrier_init(f.offset(each.empty, s * mbarrier_bytes), each.empty_arrivals);
+        if (each.peer_arrivals)
+          f.mbarrier_init(f.offset(each.peer, s * mbarrier_bytes), each.peer_arrivals);
       }
     init_turns(state);
     init_tensor_barriers(state);
@@ -344,7 +346,8 @@ void Builder::roles(const std::function<void()>& body, Here at) {
   // and need not wait until their stores are visible.
   if (!detail::shared_by_cluster(state)) return;
   f.at_mark(all_filled, [&] { f.statement("fence.acq_rel.cluster;", {}, {}, false); });
-  f.cluster_barrier(state.cluster.barrier || state.cluster.accessed);
+  f.cluster_barrier(state.cluster.barrier || state.cluster.accessed || state.tensor_sums.pairs);
+  detail::free_tensor_memory_of_pair(state);
   state.cluster.met = true, state.cluster.accessed.reset();
 }
 

@@ -198,7 +198,6 @@ CommonRing* next_ring(KernelState& state, int stages) {
 // The turn passes on before the last products are done.
 void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const CommonRing& ring) {
   RoleState& roles = state.roles;
-  codegen::FunctionBuilder& f = state.f();
   const Turns* turns = next_turns(state, true);
   if (!turns) return;
   if (roles.warpgroup == 0) add_pipeline(state, stages);
@@ -215,7 +214,7 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
   LateRelease late(k, state, stages, ring.pipeline, cursor.stage());
   each_step(k, stages, [&](const Scalar& t) {
     state.at(stages.at);
-    f.mbarrier_wait(cursor.of(roles.pipelines[ring.pipeline].full), cursor.parity());
+    await_stage(state, roles.pipelines[ring.pipeline], cursor);
     const int before = state.flights.commits();
     use_stage(state, stages, t, cursor.stage(), [&](bool) {
       late.release(t, before);

@@ -74,8 +74,12 @@ void settle_tensor_sums(KernelState& state, int body);
 /// mbarriers at which warpgroups wait for products.
 void allocate_tensor_memory(KernelState& state);
 void init_tensor_barriers(KernelState& state);
-/// At the end of what consumers execute.
+/// A stage has arrived. Of a pair of CTAs, the thread that issues products for both waits, at an
+/// mbarrier of the first one, until the same stage of the other has.
+void meet_stage_of_pair(KernelState& state, codegen::Pointer peer, codegen::Value parity);
+/// At the end of what consumers execute; of a pair of CTAs, when the cluster has met.
 void free_tensor_memory(KernelState& state);
+void free_tensor_memory_of_pair(KernelState& state);
 
 // -- Elements: dsl/units/threads/element_access.cc.
 

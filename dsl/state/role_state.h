@@ -34,6 +34,8 @@ struct RolePipeline {
   int stages = 0;
   std::source_location at = {};  // where it is described
   codegen::Pointer full = {}, empty = {};
+  codegen::Pointer peer = {};  // of the first CTA of a pair: the other one's stage has arrived
+  int peer_arrivals = 0;
   int full_arrivals = 0, empty_arrivals = 0;
   bool ping_pong = false;            // of several warpgroups
   Accesses writes = {}, reads = {};  // of its fill and use callbacks

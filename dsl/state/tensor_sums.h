@@ -34,6 +34,7 @@ struct TensorSum {
     std::source_location at;
   };
 
+  int ctas = 1;               // that multiply together
   int rows = 0, columns = 0;  // of a warpgroup's part
   Type type = Type::none;
   int warpgroup = -1;                // in whose body it is declared; -1: each has one
@@ -49,10 +50,13 @@ struct TensorSum {
 struct TensorSums {
   std::vector<std::shared_ptr<TensorSum>> all;
   int columns = 0;  // that products accumulate in
+  bool pairs = false;  // of CTAs multiply: all products of the kernel
   codegen::Pointer address = {};  // where tcgen05.alloc writes that of the first one
   codegen::Pointer done = {};     // an mbarrier for each warpgroup, at which it waits for products
-  // Of a warpgroup: the address of the first column in its lanes, and the parity of its mbarrier.
-  std::optional<codegen::Variable> first = {}, parity = {};
+  // Of the first CTA of a pair, for each of its warpgroups: where the warps of both meet.
+  codegen::Pointer met = {};
+  // Of a warpgroup: the address of the first column in its lanes, the parities of its mbarriers.
+  std::optional<codegen::Variable> first = {}, parity = {}, met_parity = {};
 };
 
 }  // namespace tartan::TARTAN_ABI::detail

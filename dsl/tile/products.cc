@@ -21,7 +21,8 @@ namespace {
 
 bool fits(const TiledParts& mma, const Tensor& a, const Tensor& b) {
   return require_shape(*mma.state, a, mma.tile.m, mma.tile.k, "A of the tiled MMA") &
-             require_shape(*mma.state, b, mma.tile.k, mma.tile.n, "B of the tiled MMA") &&
+             require_shape(*mma.state, b, mma.tile.k, mma.tile.n / mma.ctas_of_b(),
+                           "B of the tiled MMA") &&
          in_order(*mma.state, a, b);
 }
 
@@ -223,7 +224,8 @@ class TileProduct {
 
   // Products by tcgen05 have B in shared memory, and consumers issue them.
   bool by_tensor_memory() const {
-    return mma_.tensor && mma_.state->roles.current == Role::consumer && in_shared_memory(b_);
+    return mma_.tensor && mma_.state->roles.current == Role::consumer && in_shared_memory(b_) &&
+           (mma_.ctas_of_b() == 1 || in_shared_memory(a_));
   }
 
   // Of an operand that is, or was loaded from there.

@@ -53,6 +53,12 @@ Accumulator TiledMma::variable_a(Here at) const {
   return Accumulator(std::move(out), parts_.steps(), place_of_a(parts_));
 }
 
+Global TiledMma::own_b(const Global& tile, Here at) const {
+  if (!KernelState::begins(parts_.state, at) || parts_.ctas_of_b() == 1) return tile;
+  Builder k(parts_.state);
+  return tile.tile({0, k.cluster_rank(at)}, {parts_.tile.k, parts_.tile.n / 2}, at);
+}
+
 Type TiledMma::stored_a() const { return detail::stored_type(parts_.kind, parts_.kind.a); }
 Type TiledMma::stored_b() const { return detail::stored_type(parts_.kind, parts_.kind.b); }
 
@@ -69,6 +75,11 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
     state_->log.report("tile-divide"_rule,
                        fmt::format("illegal tile {} x {} x {} by {}: expected sizes above 0",
                                    tile.m, tile.n, tile.k, kind.shape.text()));
+    return out;
+  }
+  if (options.ctas < 1 || options.ctas > 2) {
+    state_->log.report("launch-bounds"_rule,
+                       fmt::format("ctas of a tiled MMA: expected 1 or 2, found {}", options.ctas));
     return out;
   }
   for (const auto& [count, what] : {std::pair{tile.warps_m, "warps_m"},
@@ -138,11 +149,13 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   out.parts_.warp_m = tile.warps_n == 1 ? warp : warp / tile.warps_n;
   out.parts_.warp_n = tile.warps_n == 1 ? Scalar(0) : warp % tile.warps_n;
   if (tile.warps_m == 1) out.parts_.warp_m = 0;
-  std::string why_not;
+  std::string why_not, alone;
   const Target& target = state_->config.target;
   out.parts_.warpgroup = detail::warpgroup_form(*state_, kind, tile, options, target, why_not);
   if (target.has(Feature::tensor_memory))
-    out.parts_.tensor = detail::tensor_form(*state_, kind, tile, options, why_not);
+    out.parts_.tensor = detail::tensor_form(*state_, kind, tile, options, why_not, alone);
+  out.parts_.options.ctas = out.parts_.tensor ? out.parts_.tensor->ctas : 1;
+  state_->tensor_sums.pairs |= out.ctas() == 2;
   out.parts_.text = std::make_shared<const std::string>(fmt::format(
       "the {} x {} tile of {} x {} warps of {} ({})", tile.m, tile.n, tile.warps_m, tile.warps_n,
       out.parts_.warpgroup ? isa::spell(*out.parts_.warpgroup)
@@ -159,7 +172,10 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
         fmt::format("one thread of {} multiplies {} x {} x {} from shared memory, sums are in "
                     "tensor memory",
                     tile.warps_m == 4 ? "the warpgroup" : "each warpgroup",
-                    out.parts_.tensor->rows, tile.n, out.parts_.tensor->step));
+                    out.parts_.tensor->rows * out.parts_.tensor->ctas, tile.n,
+                    out.parts_.tensor->step),
+        alone.empty() ? std::vector<std::string>()
+                      : std::vector<std::string>{"a pair of CTAs: " + alone});
   } else if (out.parts_.warpgroup) {
     state_->log.withdraw(detail::product_text(kind.a, kind.b));
     state_->log.choose(fmt::format("tile of {} x {} x {}", tile.m, tile.n, tile.k),

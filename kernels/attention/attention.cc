@@ -32,8 +32,9 @@ class Forward {
         d_(with.head_dim),
         m_(with.tile_queries()),
         n_(with.keys_per_step),
-        lazy_(k.target().has(Feature::wgmma) && with.producers > 0 &&
-              (with.warps >= 8 || with.together) && with.softcap == Softcap::none),
+        lazy_((k.target().has(Feature::wgmma) || k.target().has(Feature::tensor_memory)) &&
+              with.producers > 0 && (with.warps >= 8 || with.together) &&
+              with.softcap == Softcap::none),
         persistent_(with.persistent),
         from_end_(with.persistent && with.causal),
         lean_(with.head_dim <= 64 || (with.head_dim > 128 && with.head_dim <= 192)),

@@ -9,7 +9,7 @@
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
-constexpr int most_head_dim = 512;
+constexpr int most_head_dim = 512, widest_sum = 256;  // columns of one by tcgen05
 
 // Upper bound of the bytes of shared memory.
 std::int64_t shared_bytes(const Attention& options) {
@@ -95,10 +95,29 @@ bool has_own_output(const Attention& options, const Target& target) {
          shared_bytes(options) + options.warps * of_warp + reserve <= arch->shared_bytes;
 }
 
+namespace {
+
+// By tcgen05: not measured. Of each warpgroup, tensor memory holds scores, weights of 16 bits and
+// outputs: 512 columns for one of 128 queries, or for two of them.
+Attention by_tensor_memory(Attention out) {
+  constexpr int columns = 512;
+  const auto taken = [&](int warpgroups, int keys) {
+    return warpgroups * (keys + keys / 2 + out.head_dim);
+  };
+  out.producers = 4, out.keys_per_step = taken(2, 128) <= columns ? 128 : 64;
+  out.warps = taken(2, out.keys_per_step) <= columns ? 8 : 4;
+  out.queries_per_block = 32 * out.warps;
+  return out;
+}
+
+}  // namespace
+
 Attention tuned(const Attention& options, const Gpu& gpu) {
   const Target& target = gpu.target();
   Attention out = options;
   const int d = options.head_dim;
+  if (target.has(Feature::tensor_memory) && d <= widest_sum)
+    return fitting(by_tensor_memory(out), target);
   if (!target.has(Feature::wgmma)) {
     // With more, the assembler spills.
     if (d == 96 || d == 240) out.keys_per_step = std::min(out.keys_per_step, 48);

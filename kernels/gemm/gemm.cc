@@ -96,7 +96,8 @@ static Kernel described_gemm(const Gemm& options) {
     };
     auto A = declare("A", options.a, options.a_major, m, depth);
     auto B = declare("B", options.b, options.b_major, depth, n);
-    const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none};
+    const MmaOptions with{.bit_op = options.a == Type::b1 ? options.bit_op : isa::BitOp::none,
+                          .ctas = detail::by_pairs(whole, k.target()) ? 2 : 1};
     auto kind = k.best_mma(multiplied(turned.a), multiplied(turned.b), options.accumulator, with);
     if (kind.shape.shape.m == 0) return;  // best_mma() has reported it
     kind.best = detail::suits_warpgroups(turned, tile);
@@ -120,12 +121,12 @@ static Kernel described_gemm(const Gemm& options) {
                  right = (options.swap ? A : B).any_cols_outside();
     if (aligns) return tiles.compute(detail::aligned_operands(k, whole, mma, left, right, sA, sB));
     const Among share_rows = options.cluster_columns > 1 ? Among::row : Among::none,
-                share_cols = options.cluster > 1 ? Among::column : Among::none;
+                share_cols = options.cluster > 1 && mma.ctas() == 1 ? Among::column : Among::none;
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
                      const Global rows = left.tile({row, step}, {tile.m, tile.k}),
                                   cols = right.tile({step, col}, {tile.k, tile.n});
                      k.copy(rows, sA[stage], {.multicast = share_rows});
-                     k.copy(cols, sB[stage], {.multicast = share_cols});
+                     k.copy(mma.own_b(cols), sB[stage], {.multicast = share_cols});
                    },
                    [&](Accumulator& sum, Scalar stage, const detail::Operands::Next& next) {
                      mma.add(sum, sA[stage], sB[stage], first, next);

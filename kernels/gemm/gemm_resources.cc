@@ -46,6 +46,29 @@ bool by_wgmma(const Gemm& options, const Target& target) {
          suits_warpgroups(options, tile);
 }
 
+bool by_tensor(const Gemm& options, const Target& target) {
+  if (options.swap) return by_tensor(in_tiles(options), target);
+  constexpr int most_columns = 512;  // of tensor memory
+  const Tile& tile = options.tile;
+  if (!target.has(Feature::tensor_memory) || options.producers == 0 || tile.warps_n != 1 ||
+      tile.warps_k != 1 || tile.warps_m < 4 || tile.warps_m % 4 != 0)
+    return false;
+  const int warpgroups = tile.warps_m / 4, rows = tile.m / warpgroups;
+  const bool alike = options.a == options.b, floating = info(options.a).floating,
+             bytes = bits(options.a) == 8 && bits(options.b) == 8 &&
+                     floating == info(options.b).floating,
+             known = bytes || (alike && (options.a == f16 || options.a == bf16 || options.a == f32));
+  return known && options.accumulator == (floating ? f32 : s32) && tile.m % warpgroups == 0 &&
+         (rows == 64 || rows == 128) && tile.n % 16 == 0 && tile.n <= 256 &&
+         warpgroups * tile.products * tile.n <= most_columns && suits_warpgroups(options, tile);
+}
+
+bool by_pairs(const Gemm& options, const Target& target) {
+  const Tile& tile = options.tile;
+  return options.cluster == 2 && options.cluster_columns == 1 && by_tensor(options, target) &&
+         tile.m == 32 * tile.warps_m && tile.n % 64 == 0;
+}
+
 bool by_tma(const Gemm& options, const Target& target) {
   if (options.swap) return by_tma(in_tiles(options), target);
   if (!target.has(Feature::tma) || options.producers == 0) return false;
@@ -111,7 +134,10 @@ int most_registers(const Gemm& options, const Target& target) {
   if (!budget.moves || options.tile.threads() > 1024) return 0;
   // As measured: of an epilogue that computes, and of one that only stores.
   constexpr int beside_epilogue = 88, beside_stores = 56;
-  const int sums = accumulators(options) * (options.promote > 0 ? 2 : 1),
+  // Sums of tensor memory are stored part by part.
+  const int sums = by_tensor(options, target)
+                       ? 64
+                       : accumulators(options) * (options.promote > 0 ? 2 : 1),
             each = sums + (options.epilogue.empty() ? beside_stores : beside_epilogue);
   return each <= budget.at_start && budget.at_start < budget.consumers ? budget.at_start : 0;
 }

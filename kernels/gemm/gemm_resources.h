@@ -11,6 +11,9 @@ namespace tartan::TARTAN_ABI::kernels::detail {
 
 /// How the kernel multiplies and copies.
 bool by_wgmma(const Gemm& options, const Target& target);
+bool by_tensor(const Gemm& options, const Target& target);  // by tcgen05
+/// Whether pairs of CTAs multiply by tcgen05: clusters whose CTAs would share B otherwise.
+bool by_pairs(const Gemm& options, const Target& target);
 bool by_tma(const Gemm& options, const Target& target);
 /// Whether all rows of B begin on 128-byte lines.
 bool begins_on_lines(const Gemm& options);

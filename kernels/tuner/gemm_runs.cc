@@ -47,6 +47,7 @@ bool runs(const Gemm& options, const Target& target) {
   const auto budget = model::ThreadBudget::of(
       {.block = options.tile.threads(), .producers = options.producers}, target);
   if (budget.threads > 1024) return false;
+  if (by_tensor(options, target)) return true;
   const int held = accumulators(options) * (options.promote > 0 ? 2 : 1);
   if (!by_wgmma(options, target)) {
     const Tile& tile = options.tile;

@@ -6,6 +6,7 @@
 
 #include "kernels/gemm/gemm_schedule.h"
 #include "kernels/tuner/gemm_candidates.h"
+#include "kernels/tuner/gemm_tensor.h"
 #include "kernels/tuner/tuned_with.h"
 #include "tartan/isa/feature.h"
 #include "tartan/kernels/tuning.h"
@@ -35,11 +36,21 @@ std::vector<Gemm> changed(std::vector<Gemm> all, const GivenSettings& given, con
   return all;
 }
 
+// Of the products by tcgen05, the first in which what is given holds.
+std::optional<Gemm> tuned_by_rule(const Gemm& options, const Target& target, const isa::GpuRow& gpu,
+                                  const GivenSettings& given) {
+  if (!target.has(Feature::tensor_memory)) return std::nullopt;
+  for (const Gemm& each : tensor_candidates(options, target, gpu))
+    if (given.hold(each)) return each;
+  return std::nullopt;
+}
+
 // The first candidate that is within the model's noise of the cheapest: the candidates begin with
 // the tiles that were measured most.
 std::optional<Gemm> tuned_by_cost(const Gemm& options, const Target& target, const isa::GpuRow& gpu,
                                   std::int64_t workspace, const GivenSettings& given) {
   constexpr double noise = 1.01;
+  if (const auto out = tuned_by_rule(options, target, gpu, given)) return out;
   // Where lanes can read columns straight, sums by a second launch were slower each time.
   const bool partial = workspace > 0 && direct_candidates(options, target).empty();
   auto all = candidates(options, target, gpu, partial);

@@ -11,6 +11,7 @@ using codegen::Function;
 using codegen::Operation;
 using codegen::OperationKind;
 using What = TensorSum::What;
+using Movement = TensorMovement::What;
 
 // The walk for one accumulator.
 class Residence {
@@ -69,7 +70,7 @@ class Residence {
         case What::declared: here_ = {true, true}; break;
         case What::read: load(region, 0, &event); break;
         case What::read_part:
-          if (!here_.in_registers) out_.push_back({&sum_, true, event.part, region, 0, &event});
+          if (!here_.in_registers) move(Movement::load, event.part, region, 0, &event);
           break;
         case What::assigned: here_ = {.in_tensor_memory = false, .in_registers = true}; break;
         case What::added: store(region, 0, &event); [[fallthrough]];
@@ -88,18 +89,38 @@ class Residence {
       return;
     }
     if (!inside.multiplies) {
+      if (here_.in_registers && !inside.assigns) return;
       // Where all threads take the same branch, they load in it.
-      if (inside.assigns || loops || !is_uniform(op)) load(outer, index, inside.first);
-      if (loops) here_.in_tensor_memory &= !inside.assigns;
+      const bool apart = together_ && (inside.assigns || loops || !is_uniform(op));
+      if (apart && here_.in_tensor_memory) return pass_apart(op, outer, index, inside.first);
+      if (loops) load(outer, index, inside.first), here_.in_tensor_memory &= !inside.assigns;
     } else {
       store(outer, index, inside.first);
       if (loops) here_.in_registers = false;
     }
+    pass_regions(op, loops, inside);
+  }
+
+  // Each warp for itself; afterwards the value is in tensor memory, as it was.
+  void pass_apart(const Operation& op, std::uint32_t outer, std::size_t index,
+                  const TensorSum::Event* by) {
+    const Held inside = holds(op);
+    move(Movement::await, whole(), outer, index, by);
+    out_.back().assigns = inside.assigns;
+    together_ = false;
+    const bool loops = op.kind == OperationKind::for_range || op.kind == OperationKind::while_loop;
+    if (loops) here_.in_registers = false;
+    pass_regions(op, loops, {.first = by, .multiplies = true});
+    together_ = true;
+    move(Movement::meet, whole(), outer, index + 1, by);
+  }
+
+  void pass_regions(const Operation& op, bool loops, const Held& inside) {
     const Where before = here_;
     Where after = before;
     for (std::uint32_t i = 0; i < op.regions.count; ++i) {
       const std::uint32_t region = op.regions.first + i;
-      if (op.kind != OperationKind::while_loop) here_ = before;  // its condition runs first
+      if (!loops) here_ = before;  // the condition of a loop runs before its body
       walk(region);
       if (inside.multiplies) store(region, function_.regions[region].operations.size(), inside.first);
       after.in_tensor_memory &= here_.in_tensor_memory;
@@ -110,18 +131,23 @@ class Residence {
 
   void load(std::uint32_t region, std::size_t index, const TensorSum::Event* by) {
     if (here_.in_registers) return;
-    out_.push_back({&sum_, true, whole(), region, index, by});
+    move(Movement::load, whole(), region, index, by);
     here_.in_registers = true;
   }
   void store(std::uint32_t region, std::size_t index, const TensorSum::Event* by) {
     if (here_.in_tensor_memory) return;
-    out_.push_back({&sum_, false, whole(), region, index, by});
+    move(Movement::store, whole(), region, index, by);
     here_.in_tensor_memory = true;
   }
 
+  void move(Movement what, TensorSum::Part part, std::uint32_t region, std::size_t index,
+            const TensorSum::Event* by) {
+    out_.push_back({&sum_, what, together_, false, part, region, index, by});
+  }
   TensorSum::Part whole() const { return {0, sum_.columns / 8}; }
 
   bool is_uniform(const Operation& op) const {
+    if (sum_.ctas == 2) return false;  // the other CTA may take another branch
     const codegen::Operand& condition = Function::part(function_.operands, op.operands)[0];
     return f_.is_uniform({condition.id, condition.type});
   }
@@ -137,6 +163,7 @@ class Residence {
   std::map<std::uint32_t, const TensorSum::Event*> events_;  // by the region of the mark
   std::map<std::uint32_t, Held> held_;
   Where here_;
+  bool together_ = true;
 };
 
 }  // namespace

@@ -3,10 +3,12 @@
 // tensor memory, or stored there. Not installed.
 //
 // A value is in tensor memory, in registers, or in both. A product needs it in the one and leaves it
-// there alone; a read needs it in the others, and an assignment leaves it there alone. Loads and
-// stores take a whole warpgroup, while a condition may hold in some of its warps: one that has no
-// product finds the value in registers already. A loop with products begins and ends each iteration
-// with the value in tensor memory.
+// there alone; a read needs it in the others, and an assignment leaves it there alone. A loop with
+// products begins and ends each iteration with the value in tensor memory.
+//
+// A warp loads and stores for itself, but its warpgroup waits together for products, and meets
+// before the next one. A condition may hold in some of its warps: around one without products, all
+// of them wait and meet; in it, each loads and stores what it needs.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +21,11 @@
 namespace tartan::TARTAN_ABI::detail {
 
 struct TensorMovement {
+  enum class What : std::uint8_t { load, store, await, meet };
   TensorSum* sum;
-  bool loads;                  // else stores
+  What what;
+  bool together;         // a load or store: all warps, which wait before it and meet behind it
+  bool assigns = false;  // what is waited before: some warps may assign
   TensorSum::Part part;
   std::uint32_t region = 0;    // where: before the `index`th operation of a region
   std::size_t index = 0;

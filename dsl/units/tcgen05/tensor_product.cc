@@ -42,14 +42,14 @@ const KindRow* row_of(const MmaKind& kind) {
   return out == std::end(kinds) ? nullptr : out;
 }
 
-std::string spelling_of(TensorMmaKind kind) {
+std::string spelling_of(TensorMmaKind kind, int ctas) {
   const auto* const row =
       std::ranges::find_if(kinds, [&](const KindRow& each) { return each.kind == kind; });
-  return fmt::format("tcgen05.mma.cta_group::1.kind::{}", row->name);
+  return fmt::format("tcgen05.mma.cta_group::{}.kind::{}", ctas, row->name);
 }
 
 bool has(const Target& target, TensorMmaKind kind) {
-  const std::string text = spelling_of(kind);
+  const std::string text = spelling_of(kind, 1);
   const isa::Spelling spelling = isa::read_spelling(text);
   return std::ranges::any_of(spelling.signatures, [&](const isa::Signature* each) {
     return isa::missing(*each, spelling, target) == nullptr;
@@ -64,14 +64,32 @@ int multiple_of_columns(TensorMmaKind kind, int rows, int n) {
 
 }  // namespace
 
-std::string spelling_of(const TensorForm& form) { return spelling_of(form.kind); }
+std::string spelling_of(const TensorForm& form) { return spelling_of(form.kind, form.ctas); }
+
+namespace {
+
+// Why a pair of CTAs cannot multiply; empty if it can.
+std::string why_alone(const KernelState& state, const TensorForm& form, const MmaKind& kind,
+                      const Tile& tile) {
+  const auto& options = state.config.options;
+  if (options.cluster != 2 || options.cluster_columns != 1)
+    return fmt::format("a pair is a cluster of 2 CTAs, the kernel's are of {}", options.cluster);
+  if (form.rows != 128) return "each CTA of a pair has 128 rows of a warpgroup";
+  // Half of the columns are whole lines of panels.
+  const int unit = kind.a == s8 || kind.a == u8 ? 32 : 16;
+  if (tile.n % (2 * unit)) return fmt::format("n = {} is not a multiple of {}", tile.n, 2 * unit);
+  return {};
+}
+
+}  // namespace
 
 std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const MmaKind& kind,
                                               const Tile& tile, const MmaOptions& options,
-                                              std::string& why_not) {
+                                              std::string& why_not, std::string& alone) {
   const KindRow* const row = row_of(kind);
   const int warpgroups = tile.warps_m / 4, rows = warpgroups ? tile.m / warpgroups : 0;
   TensorForm out{.rows = rows};
+  why_not.clear();
   if (row) out.kind = row->kind, out.step = 8 * tensor_step_bytes / bits(kind.a);
   if (!kind.best) why_not = "the kernel asks for another instruction";
   else if (options.d != Type::none && options.d != kind.c)
@@ -82,7 +100,7 @@ std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const Mm
     why_not = fmt::format("no kind multiplies {} and {} into {}{}", name(kind.a), name(kind.b),
                           name(kind.c), options.satfinite ? " with .satfinite" : "");
   else if (!has(state.config.target, row->kind))
-    why_not = fmt::format("{} has no {}", state.config.target.text(), spelling_of(row->kind));
+    why_not = fmt::format("{} has no {}", state.config.target.text(), spelling_of(row->kind, 1));
   else if (state.config.options.producers == 0) why_not = "no producer warps fill its operands";
   else if (tile.warps_k != 1) why_not = "a warpgroup computes all of k; use warps_k = 1";
   else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m % warpgroups ||
@@ -95,14 +113,17 @@ std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const Mm
     why_not = fmt::format("n = {}: expected a multiple of {} up to 256", tile.n, multiple);
   else if (tile.k % out.step)
     why_not = fmt::format("k = {} is not a multiple of its k, {}", tile.k, out.step);
-  else return std::make_shared<const TensorForm>(out);
-  return nullptr;
+  if (!why_not.empty()) return nullptr;
+  if (options.ctas == 2) alone = why_alone(state, out, kind, tile);
+  if (options.ctas == 2 && alone.empty()) out.ctas = 2;
+  return std::make_shared<const TensorForm>(out);
 }
 
 std::shared_ptr<TensorSum> declare_tensor_sum(const TiledParts& mma,
                                               std::span<const FragmentVariable> fragments) {
   KernelState& state = *mma.state;
-  auto out = std::make_shared<TensorSum>(TensorSum{.rows = mma.tensor->rows,
+  auto out = std::make_shared<TensorSum>(TensorSum{.ctas = mma.tensor->ctas,
+                                                   .rows = mma.tensor->rows,
                                                    .columns = mma.tile.n,
                                                    .type = mma.kind.c,
                                                    .warpgroup = state.roles.warpgroup});
@@ -131,7 +152,7 @@ void note(KernelState& state, TensorSum& sum, TensorSum::Part part) {
 }
 
 bool accumulates(const TiledParts& mma, const TensorSum& sum) {
-  return sum.rows == mma.tensor->rows && sum.columns == mma.tile.n && sum.type == mma.kind.c;
+  return sum.ctas == mma.tensor->ctas && sum.rows == mma.tensor->rows && sum.columns == mma.tile.n && sum.type == mma.kind.c;
 }
 
 namespace {
@@ -148,7 +169,7 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
   KernelState& state = *mma.state;
   codegen::FunctionBuilder& f = state.f();
   const TensorForm& form = *mma.tensor;
-  const auto number = isa::instruction_descriptor(form.kind, {.m = form.rows,
+  const auto number = isa::instruction_descriptor(form.kind, {.m = form.ctas * form.rows,
                                                               .n = mma.tile.n,
                                                               .a = mma.kind.a,
                                                               .b = mma.kind.b,

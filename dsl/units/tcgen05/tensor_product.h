@@ -22,14 +22,16 @@ namespace tartan::TARTAN_ABI::detail {
 struct TensorForm {
   isa::TensorMmaKind kind;
   int rows = 128;  // of a warpgroup
+  int ctas = 1;    // that multiply together
   int step = 0;    // elements along k of one instruction
 };
 std::string spelling_of(const TensorForm& form);
 
-/// The tcgen05.mma for a tile; or the reason why there is none.
+/// The tcgen05.mma for a tile; or the reason why there is none. `alone`: why it is not by a pair of
+/// CTAs, where the tile asks for one.
 std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const MmaKind& kind,
                                               const Tile& tile, const MmaOptions& options,
-                                              std::string& why_not);
+                                              std::string& why_not, std::string& alone);
 
 /// An accumulator that products may keep in tensor memory, and its fragments.
 std::shared_ptr<TensorSum> declare_tensor_sum(const TiledParts& mma,

@@ -47,30 +47,55 @@ void begin(KernelState& state) {
   if (sums.first) return;
   FunctionBuilder& f = state.f();
   const std::int64_t barriers = warpgroups_of(state) * mbarrier_size;
-  sums.done = state.memories.share(f, state.names.unused("products"), barriers + mbarrier_size);
-  sums.address = f.offset(sums.done, barriers);
+  sums.done = state.memories.share(f, state.names.unused("products"), 2 * barriers + mbarrier_size);
+  sums.met = f.offset(sums.done, barriers);
+  sums.address = f.offset(sums.done, 2 * barriers);
   f.at_mark(state.roles.begin, [&] {
     sums.first = f.variable(f.load(sums.address, u32));
     sums.parity = f.variable(f.constant(u32, 0));
+    sums.met_parity = f.variable(f.constant(u32, 0));
   });
+}
+
+codegen::Pointer of_warpgroup(KernelState& state, codegen::Pointer first) {
+  return state.f().offset(first, state.value(warpgroup_index(state) * mbarrier_size, u32));
+}
+
+void flip(KernelState& state, codegen::Variable parity) {
+  FunctionBuilder& f = state.f();
+  f.set(parity, f.bit_xor(f.get(parity), f.constant(u32, 1)));
 }
 
 // Waits for all products that the warpgroup has issued.
 void await_products(KernelState& state) {
   FunctionBuilder& f = state.f();
   TensorSums& sums = state.tensor_sums;
-  const codegen::Pointer done =
-      f.offset(sums.done, state.value(warpgroup_index(state) * mbarrier_size, u32));
+  const codegen::Pointer done = of_warpgroup(state, sums.done);
   f.if_then(issues_products(state), [&] { commit_products(state, done); });
-  const Value parity = f.get(*sums.parity);
-  f.mbarrier_wait(done, parity);
-  f.set(*sums.parity, f.bit_xor(parity, f.constant(u32, 1)));
+  f.mbarrier_wait(done, f.get(*sums.parity));
+  flip(state, *sums.parity);
   run(state, "tcgen05.fence::after_thread_sync;");
 }
 
+// The same of the warpgroups of two CTAs: the thread that issues for both waits for their warps.
+void meet_pair(KernelState& state) {
+  FunctionBuilder& f = state.f();
+  TensorSums& sums = state.tensor_sums;
+  const codegen::Pointer met = of_warpgroup(state, sums.met);
+  f.warp_sync();  // the lane that arrives does so for its warp
+  f.if_then(state.value(consumer_index(state) % 32 == 0),
+            [&] { f.cluster_mbarrier_arrive(met, f.constant(u32, 0)); });
+  f.if_then(issues_products(state), [&] {
+    f.cluster_mbarrier_wait(met, f.get(*sums.met_parity));
+    run(state, "tcgen05.fence::after_thread_sync;");
+  });
+  flip(state, *sums.met_parity);
+}
+
 // What a warp has read or written is done before the warpgroup's next product.
-void meet(KernelState& state) {
+void meet_warpgroup(KernelState& state) {
   run(state, "tcgen05.fence::before_thread_sync;");
+  if (state.tensor_sums.pairs) return meet_pair(state);
   if (can_have_barriers(state)) take_barriers(state), warpgroup_barrier(state);
   else block_barrier(state);
   run(state, "tcgen05.fence::after_thread_sync;");
@@ -124,7 +149,7 @@ std::string vector_of(std::size_t first, std::size_t count) {
 
 // Loads and their wait are one text, and its results the registers: nothing that uses them comes
 // before the wait.
-void load(KernelState& state, TensorSum& sum, TensorSum::Part part) {
+void load_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
   FunctionBuilder& f = state.f();
   constexpr std::size_t most_results = 128;
   const Value first = first_column(state, sum);
@@ -166,7 +191,7 @@ void store(KernelState& state, const Value& first, const Run& run, std::string_v
                             {}, operands, false);
 }
 
-void store(KernelState& state, TensorSum& sum, TensorSum::Part part) {
+void store_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
   const Value first = first_column(state, sum);
   for (const Run& each : runs_of(sum, part)) {
     std::vector<Value> registers;
@@ -187,16 +212,25 @@ void set_zero(KernelState& state, const TensorSum& sum, TensorSum::Part part) {
 void move(KernelState& state, const TensorMovement& movement) {
   FunctionBuilder& f = state.f();
   TensorSum& sum = *movement.sum;
-  await_products(state);
-  if (movement.loads) {
+  using enum TensorMovement::What;
+  const bool moves = movement.what == load || movement.what == store;
+  if (movement.what == await || (moves && movement.together)) await_products(state);
+  if (movement.what == await && movement.assigns)  // in some warps
+    f.if_then(f.compare(codegen::Compare::eq, f.get(sum.begun), f.constant(u32, 0)), [&] {
+      set_zero(state, sum, movement.part);
+      store_sum(state, sum, movement.part);
+      f.set(sum.begun, f.constant(u32, 1));
+    });
+  if (movement.what == load)
     f.if_else(
         f.compare(codegen::Compare::ne, f.get(sum.begun), f.constant(u32, 0)),
-        [&] { load(state, sum, movement.part); }, [&] { set_zero(state, sum, movement.part); });
-  } else {
-    store(state, sum, movement.part);
+        [&] { load_sum(state, sum, movement.part); },
+        [&] { set_zero(state, sum, movement.part); });
+  if (movement.what == store) {
+    store_sum(state, sum, movement.part);
     f.set(sum.begun, f.constant(u32, 1));
   }
-  meet(state);
+  if (movement.what == meet || (moves && movement.together)) meet_warpgroup(state);
 }
 
 // What tcgen05.alloc takes: a power of two.
@@ -253,17 +287,29 @@ Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a) {
     store(state, first, each, "16x128b", 2 * each.count, registers);
   }
   run(state, "tcgen05.wait::st.sync.aligned;");
-  meet(state);
+  meet_warpgroup(state);
   return first;
 }
 
 Value issues_products(KernelState& state) {
-  return state.value(consumer_index(state) % warpgroup_threads == 0);
+  const Scalar first = consumer_index(state) % warpgroup_threads == 0;
+  return state.value(state.tensor_sums.pairs ? first & (block_of_cluster(state) == 0) : first);
+}
+
+void meet_stage_of_pair(KernelState& state, codegen::Pointer peer, Value parity) {
+  FunctionBuilder& f = state.f();
+  const Scalar first = consumer_index(state) % warpgroup_threads == 0;
+  f.if_then(state.value(first & (block_of_cluster(state) != 0)),
+            [&] { f.cluster_mbarrier_arrive(peer, f.constant(u32, 0)); });
+  f.if_then(issues_products(state), [&] { f.cluster_mbarrier_wait(peer, parity); });
 }
 
 void commit_products(KernelState& state, codegen::Pointer mbarrier, Value blocks) {
   FunctionBuilder& f = state.f();
-  const std::string arrives = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster";
+  const bool pairs = state.tensor_sums.pairs;
+  const std::string arrives = fmt::format(
+      "tcgen05.commit.cta_group::{}.mbarrier::arrive::one.shared::cluster", pairs ? 2 : 1);
+  if (pairs) blocks = f.constant(u32, 3);
   std::vector<Value> operands{f.shared_address(mbarrier)};
   if (blocks.id >= 0) operands.push_back(f.convert(blocks, Type::u16));
   (void)f.statement(
@@ -276,6 +322,7 @@ void settle_tensor_sums(KernelState& state, int body) {
   std::vector<TensorMovement> all =
       tensor_movements(f, f.region_of(body), state.tensor_sums.all);
   // From behind, so that places stay what they are.
+  std::ranges::reverse(all);
   std::ranges::stable_sort(all, [](const TensorMovement& x, const TensorMovement& y) {
     return std::pair(x.region, x.index) > std::pair(y.region, y.index);
   });
@@ -292,11 +339,13 @@ void settle_tensor_sums(KernelState& state, int body) {
 void allocate_tensor_memory(KernelState& state) {
   if (!state.tensor_sums.first) return;
   FunctionBuilder& f = state.f();
+  const int ctas = state.tensor_sums.pairs ? 2 : 1;
+  if (ctas == 2) f.cluster_barrier(false);  // the other CTA has been launched
   f.if_then(state.value(thread_index(state) < 32), [&] {
     (void)f.statement(
-        fmt::format("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], {};\n"
-                    "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
-                    allocated(state.tensor_sums)),
+        fmt::format("tcgen05.alloc.cta_group::{1}.sync.aligned.shared::cta.b32 [%0], {0};\n"
+                    "tcgen05.relinquish_alloc_permit.cta_group::{1}.sync.aligned;",
+                    allocated(state.tensor_sums), ctas),
         {}, std::vector<Value>{f.shared_address(state.tensor_sums.address)}, false);
   });
 }
@@ -304,22 +353,41 @@ void allocate_tensor_memory(KernelState& state) {
 void init_tensor_barriers(KernelState& state) {
   if (!state.tensor_sums.first) return;
   FunctionBuilder& f = state.f();
-  for (int i = 0; i < warpgroups_of(state); ++i)
+  for (int i = 0; i < warpgroups_of(state); ++i) {
     f.mbarrier_init(f.offset(state.tensor_sums.done, i * mbarrier_size), 1);
+    if (state.tensor_sums.pairs)
+      f.mbarrier_init(f.offset(state.tensor_sums.met, i * mbarrier_size), 2 * warps_of_warpgroup);
+  }
 }
+
+namespace {
+
+void deallocate(KernelState& state, const Value& first, int ctas) {
+  (void)state.f().statement(fmt::format("tcgen05.dealloc.cta_group::{}.sync.aligned.b32 %0, {};",
+                                        ctas, allocated(state.tensor_sums)),
+                            {}, std::vector<Value>{first}, false);
+}
+
+}  // namespace
 
 void free_tensor_memory(KernelState& state) {
   if (!state.tensor_sums.first) return;
   FunctionBuilder& f = state.f();
   await_products(state);
   run(state, "tcgen05.fence::before_thread_sync;");
+  if (state.tensor_sums.pairs) return;  // when the cluster has met
   block_barrier(state);
   run(state, "tcgen05.fence::after_thread_sync;");
   const Value first = f.get(*state.tensor_sums.first);
-  f.if_then(state.value(consumer_index(state) < 32), [&] {
-    (void)f.statement(fmt::format("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, {};",
-                                  allocated(state.tensor_sums)),
-                      {}, std::vector<Value>{first}, false);
+  f.if_then(state.value(consumer_index(state) < 32), [&] { deallocate(state, first, 1); });
+}
+
+void free_tensor_memory_of_pair(KernelState& state) {
+  if (!state.tensor_sums.first || !state.tensor_sums.pairs) return;
+  FunctionBuilder& f = state.f();
+  f.if_then(state.value(thread_index(state) < 32), [&] {
+    run(state, "tcgen05.fence::after_thread_sync;");
+    deallocate(state, f.load(state.tensor_sums.address, u32), 2);
   });
 }
 

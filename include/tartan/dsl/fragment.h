@@ -138,6 +138,10 @@ struct MmaOptions {
   Type scale_type = Type::none;  // ue8m0, ue4m3; none: not block-scaled
   int scale_vec = 0;             // .scale_vec::1X, 2X, 4X; 0: not written
   std::optional<BlockScale> a_scale = {}, b_scale = {};
+  /// Of a tiled MMA. 2: the CTAs of a cluster of two have tiles one below the other, and tcgen05
+  /// multiplies both at once: each has its rows of A and half of the columns of B, see
+  /// TiledMma::own_b(). Where products are not by tcgen05, each CTA multiplies with all of B.
+  int ctas = 1;
 };
 
 /// Where an element of a fragment sits. `matrix`: which of the four products of m8n8k4 on f16.

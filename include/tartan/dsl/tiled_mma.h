@@ -19,7 +19,9 @@
 //   - n is a multiple of 8 up to 256 (of s8 and u8 above 32, and with a row-major B: of 16), and k
 //     one of the instruction's: 32 bytes of A, 64 for sparse kinds.
 //
-// Otherwise each warp multiplies fragments of its part, and explain() says why it is not wgmma.
+// So does tcgen05 on sm_100a, sm_100f, sm_103a and sm_110a, whose sums are in tensor memory, with
+// 128 or 64 rows of a warpgroup: docs/blackwell.md. Otherwise each warp multiplies fragments of its
+// part, and explain() says why.
 #pragma once
 
 #include <algorithm>
@@ -89,14 +91,16 @@ struct TiledParts {
   MmaKind kind;
   Tile tile;
   MmaOptions options;
-  Scalar warp_m, warp_n, warp_k;            // which of the warps this is
-  Scalar product;                           // and of which product
-  std::optional<isa::Form> warpgroup;       // the wgmma that computes the tile, where one does
+  Scalar warp_m, warp_n, warp_k;             // which of the warps this is
+  Scalar product;                            // and of which product
+  std::optional<isa::Form> warpgroup;        // the wgmma that computes the tile, where one does
   std::shared_ptr<const TensorForm> tensor;  // the same of tcgen05.mma
-  std::shared_ptr<const std::string> text;  // for messages: instruction, tile and place
+  std::shared_ptr<const std::string> text;   // for messages: instruction, tile and place
 
   /// Whether tensor cores read the operands in shared memory.
   bool from_panels() const { return warpgroup || tensor; }
+  /// CTAs that divide the columns of B.
+  int ctas_of_b() const { return tensor ? options.ctas : 1; }
   /// Of a warp.
   int fragments_m() const { return tile.m / tile.warps_m / kind.shape.shape.m; }
   int fragments_n() const { return tile.n / tile.warps_n / kind.shape.shape.n; }
@@ -155,6 +159,13 @@ class TiledMma {
   /// conflicts of both the copy and ldmatrix.
   RingLayout shared_a(int stages = 1, Major major = Major::none) const;
   RingLayout shared_b(int stages = 1, Major major = Major::none) const;
+
+  /// CTAs that multiply together, see MmaOptions::ctas.
+  int ctas() const { return parts_.ctas_of_b(); }
+  /// What this CTA has of a tile of B, k x n, in shared memory: all, or half of the columns where a
+  /// pair of CTAs multiplies.
+  ///   k.copy(mma.own_b(B.tile({t, col}, {tile.k, tile.n})), sB[stage]);
+  Global own_b(const Global& tile, Here at = Here::current()) const;
 
   Accumulator accumulator(Here at = Here::current()) const;
   /// A variable for this warp's part of A, in registers.

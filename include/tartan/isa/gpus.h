@@ -23,6 +23,7 @@ struct GpuRow {
   int cache_bytes;       // of the second level
   double clock;          // GHz
   double mma, wgmma;     // multiply-adds of 16-bit elements of an SM; wgmma 0: none
+  double tcgen05 = 0;    // the same, by data sheets; 0: none
   double cache, memory;  // bytes of the whole GPU
   double latency;        // cycles of a load from memory
 
