@@ -64,6 +64,7 @@ bool by_tensor(const Gemm& options, const Target& target) {
 }
 
 bool by_pairs(const Gemm& options, const Target& target) {
+  if (options.swap) return by_pairs(in_tiles(options), target);
   const Tile& tile = options.tile;
   return options.cluster == 2 && options.cluster_columns == 1 && by_tensor(options, target) &&
          tile.m == 32 * tile.warps_m && tile.n % 64 == 0;

@@ -12,7 +12,7 @@ namespace tartan::TARTAN_ABI::kernels::detail {
 
 namespace {
 
-constexpr int line_bytes = 128;  // of a row of a stage
+constexpr int line_bytes = 128;   // of a row of a stage
 constexpr int usual_size = 4096;  // of one that the launch gives
 
 // What follows from a tile: how many there are, and how long one takes.
@@ -55,9 +55,8 @@ class TensorTiles {
     for (const bool swap : {false, true})
       for (const int height : {128, 64})
         for (int columns = widest; columns >= unit; columns -= unit) add(swap, height, columns);
-    std::ranges::stable_sort(out_, [&](const Gemm& x, const Gemm& y) {
-      return cost(x, gpu_) < cost(y, gpu_);
-    });
+    std::ranges::stable_sort(
+        out_, [&](const Gemm& x, const Gemm& y) { return cost(x, gpu_) < cost(y, gpu_); });
     return std::move(out_);
   }
 
@@ -66,13 +65,10 @@ class TensorTiles {
     Gemm each = options_;
     each.swap = swap, each.direct = false, each.cluster_splits = each.cluster_columns = 1;
     each.producers = 4;
-    each.tile = {.m = height,
-                 .n = columns,
-                 .k = 8 * line_bytes / bits(each.a),
-                 .warps_m = 4,
-                 .warps_n = 1};
-    if (swap && (each.a_major != Major::row || each.batched || each.splits != 1 ||
-                 each.stream_blocks != 0))
+    each.tile = {
+        .m = height, .n = columns, .k = 8 * line_bytes / bits(each.a), .warps_m = 4, .warps_n = 1};
+    if (swap &&
+        (each.a_major != Major::row || each.batched || each.splits != 1 || each.stream_blocks != 0))
       return;
     if (!fits(in_tiles(each))) return;
     const bool several = work_of(each, gpu_).tiles > gpu_.multiprocessors;
@@ -84,7 +80,7 @@ class TensorTiles {
     }
   }
 
-  // Persistent CTAs of two warpgroups, in pairs that share B where rows of tiles are pairs.
+  // Persistent CTAs of two warpgroups, in pairs where rows of tiles are.
   void in_turn(Gemm each) {
     each.tile.products = 2, each.persistent = true;
     each.stages = stages_.in_turn(each);
@@ -92,15 +88,16 @@ class TensorTiles {
     if (each.batched || options_.cluster != 1) return;
     const int rows = each.swap ? each.n : each.m;
     each.cluster = 2;
-    if (rows && (rows + each.tile.m - 1) / each.tile.m % 2 == 0) keep(each);
+    if (rows && (rows + each.tile.m - 1) / each.tile.m % 2 == 0 &&
+        by_pairs(in_tiles(each), target_))
+      keep(each);
   }
 
   // Rows of C are boxes of 16 bytes; lines of A and B, whole ones.
   static bool fits(const Gemm& of) {
     const int line = 8 * line_bytes / bits(of.a);
     return (of.b_major == Major::col || of.tile.n % line == 0) &&
-           (of.a_major == Major::row || of.tile.m % line == 0) &&
-           of.tile.n * bits(of.c) % 128 == 0;
+           (of.a_major == Major::row || of.tile.m % line == 0) && of.tile.n * bits(of.c) % 128 == 0;
   }
 
   void keep(const Gemm& each) {
