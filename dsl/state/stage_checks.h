@@ -47,6 +47,8 @@ class StageChecks {
                   const Place& at);
   void note_read(int variable, const Place& at);
   void note_change(int variable, const Place& at);
+  /// The innermost callback that is being described; null: none is.
+  const Callback* current() const { return open_.empty() ? nullptr : &open_.back(); }
   /// What only the whole description tells.
   void report(Log& log) const;
 
@@ -69,7 +71,6 @@ class StageChecks {
   };
   using Variable = std::pair<int, int>;  // pipeline, number
 
-  const Callback* current() const { return open_.empty() ? nullptr : &open_.back(); }
   bool is_open(int pipeline) const;
   bool is_stage_of_others(Log& log, const std::string& ring, const Scalar& index,
                           const Place& at) const;

@@ -40,6 +40,7 @@ struct TensorSum {
   int warpgroup = -1;                // in whose body it is declared; -1: each has one
   std::optional<int> column = {};    // the first; none: no product adds to it
   std::optional<int> operand = {};   // the first of A, where that is of registers
+  std::optional<int> scales = {};    // the first of scales
   // Its fragments', row by row.
   std::vector<std::shared_ptr<VariableRecord>> fragments = {};
   codegen::Variable begun = {};  // u32, 0: it is zero, whatever tensor memory holds

@@ -4,6 +4,7 @@
 
 #include "dsl/state/operations.h"
 #include "dsl/state/state.h"
+#include "dsl/units/tcgen05/tensor_product.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/tiled_mma.h"
 
@@ -59,6 +60,15 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     if (since.has(state_->config.target.arch) && (!soonest || since.ptx < soonest->ptx))
       soonest = since;
     if (!found || work(form.shape) > work(found->shape)) found = form;
+  }
+  // Some kinds only tcgen05 has there.
+  if (!best && elsewhere) {
+    const MmaShape shape{elsewhere->shape, false, elsewhere->sparsity != isa::Sparsity::dense,
+                         elsewhere->kind};
+    const MmaKind kind{shape, a, b, c, true};
+    if (!shape.sparse &&
+        detail::has_tensor_kind(state_->config.target, kind, options.scale_type))
+      return kind;
   }
   if (best) {
     std::vector<std::string> refused;

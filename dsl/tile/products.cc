@@ -391,11 +391,21 @@ class TileProduct {
 
   void multiply_into(TensorSum& sum, bool fresh) const {
     const Tensor b = *in_shared_memory(b_);
+    if (a_.data_.scales) return multiply_scaled_into(sum, fresh);
     if (const auto a = in_shared_memory(a_)) {
       if (fits(mma_, *a, b)) tensor_multiply(mma_, sum, *a, b, fresh);
     } else if (const WarpTile& tile = *fragments(a_); takes(tile, b)) {
       tensor_multiply(mma_, sum, tile, b, fresh);
     }
+  }
+
+  void multiply_scaled_into(TensorSum& sum, bool fresh) const {
+    const Shared &scales_a = *a_.data_.scales, &scales_b = *b_.data_.scales;
+    if (!fit_scaled(mma_, *shared(a_), scales_a, *shared(b_), scales_b) ||
+        !are_scales(mma_, scales_a, Operand::a) || !are_scales(mma_, scales_b, Operand::b))
+      return;
+    const TensorScaled scaled{tensor_of(scales_a), tensor_of(scales_b)};
+    tensor_multiply(mma_, sum, tensor_of(*shared(a_)), tensor_of(*shared(b_)), fresh, &scaled);
   }
 
   // Whether these are A in registers, and B, of the tiled MMA; reports if not.

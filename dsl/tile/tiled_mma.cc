@@ -153,7 +153,8 @@ TiledMma Builder::tiled_mma(const MmaKind& kind, const Tile& tile, const MmaOpti
   const Target& target = state_->config.target;
   out.parts_.warpgroup = detail::warpgroup_form(*state_, kind, tile, options, target, why_not);
   if (target.has(Feature::tensor_memory))
-    out.parts_.tensor = detail::tensor_form(*state_, kind, tile, options, why_not, alone);
+    out.parts_.tensor =
+        detail::tensor_form(*state_, kind, tile, out.parts_.options, why_not, alone);
   out.parts_.options.ctas = out.parts_.tensor ? out.parts_.tensor->ctas : 1;
   state_->tensor_sums.pairs |= out.ctas() == 2;
   out.parts_.text = std::make_shared<const std::string>(fmt::format(

@@ -14,6 +14,7 @@ namespace tartan::TARTAN_ABI {
 
 namespace {
 
+using detail::are_scales;
 using detail::tensor_of;
 using detail::TiledParts;
 
@@ -26,25 +27,8 @@ std::vector<std::vector<Scalar>> scale_words(const TiledParts& mma, const Shared
                                              Operand operand) {
   const bool is_a = operand == Operand::a;
   const detail::Tensor& tensor = tensor_of(scales);
-  if (!mma.state->owns(tensor, tensor.name) || tensor.memory < 0 ||
-      !require_barrier(*mma.state, tensor))
-    return {};
-  if (scales.element() != mma.options.scale_type) {
-    mma.state->log.report(
-        "layout-mismatch"_rule,
-        fmt::format("scale type mismatch: the tiled MMA has scales of {}, {} has elements of {}",
-                    name(mma.options.scale_type), tensor.name, name(scales.element())));
-    return {};
-  }
+  if (!are_scales(mma, scales, operand)) return {};
   const int words = mma.tile.k / mma.scale_block() / 4;
-  if (scales.layout().major() != (is_a ? Major::row : Major::col) ||
-      aligned_bytes(*mma.state, tensor, is_a ? 1 : 0, is_a ? 0 : 1) < 4) {
-    mma.state->log.report(
-        "layout-alignment"_rule,
-        fmt::format("scales must be contiguous along k, in aligned groups of four; {} is {}",
-                    tensor.name, scales.layout().text()));
-    return {};
-  }
   const Scalar lane = thread_index(*mma.state) % 32, group = lane / 4, member = lane % 4;
   const int count = is_a ? mma.fragments_m() : mma.fragments_n(), together = is_a ? 2 : 4;
   std::vector<std::vector<Scalar>> out;
@@ -74,18 +58,44 @@ std::vector<std::vector<Scalar>> scale_words(const TiledParts& mma, const Shared
 
 }  // namespace
 
+bool detail::are_scales(const TiledParts& mma, const Shared& scales, Operand operand) {
+  const bool is_a = operand == Operand::a;
+  const Tensor& tensor = tensor_of(scales);
+  if (!mma.state->owns(tensor, tensor.name) || tensor.memory < 0 ||
+      !require_barrier(*mma.state, tensor))
+    return false;
+  if (scales.element() != mma.options.scale_type) {
+    mma.state->log.report(
+        "layout-mismatch"_rule,
+        fmt::format("scale type mismatch: the tiled MMA has scales of {}, {} has elements of {}",
+                    name(mma.options.scale_type), tensor.name, name(scales.element())));
+    return false;
+  }
+  if (scales.layout().major() == (is_a ? Major::row : Major::col) &&
+      aligned_bytes(*mma.state, tensor, is_a ? 1 : 0, is_a ? 0 : 1) >= 4)
+    return true;
+  mma.state->log.report(
+      "layout-alignment"_rule,
+      fmt::format("scales must be contiguous along k, in aligned groups of four; {} is {}",
+                  tensor.name, scales.layout().text()));
+  return false;
+}
+
+bool detail::fit_scaled(const TiledParts& mma, const Shared& a, const Shared& a_scales,
+                        const Shared& b, const Shared& b_scales) {
+  const int blocks = mma.tile.k / mma.scale_block();
+  return require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.tile.k, "A of the tiled MMA") &
+         require_shape(*mma.state, tensor_of(a_scales), mma.tile.m, blocks,
+                       "the A scales of the tiled MMA") &
+         require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA") &
+         require_shape(*mma.state, tensor_of(b_scales), blocks, mma.tile.n,
+                       "the B scales of the tiled MMA");
+}
+
 WarpTile detail::scaled_product(const TiledParts& mma, const WarpTile& sum, bool fresh,
                                 const Shared& a, const Shared& a_scales, const Shared& b,
                                 const Shared& b_scales) {
-  const int blocks = mma.tile.k / mma.scale_block();
-  const bool shapes =
-      require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.tile.k, "A of the tiled MMA") &
-      require_shape(*mma.state, tensor_of(a_scales), mma.tile.m, blocks,
-                    "the A scales of the tiled MMA") &
-      require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA") &
-      require_shape(*mma.state, tensor_of(b_scales), blocks, mma.tile.n,
-                    "the B scales of the tiled MMA");
-  if (!shapes) return {};
+  if (!fit_scaled(mma, a, a_scales, b, b_scales)) return {};
   const auto of_a = scale_words(mma, a_scales, Operand::a),
              of_b = scale_words(mma, b_scales, Operand::b);
   if (of_a.empty() || of_b.empty()) return {};

@@ -149,6 +149,8 @@ constexpr auto rows<BlockScaled> = std::to_array<OptionRow<BlockScaled>>({
     {"multiple-c", &BlockScaled::multiple_c, {1}},
     {"", &BlockScaled::tile},
     {"stages", &BlockScaled::stages, {1, 256}, put},
+    {"producers", &BlockScaled::producers, {0, 28}, shape,
+     "Producer warps of a warp-specialized kernel, which products by tcgen05 need"},
     {"epilogue", &BlockScaled::epilogue},
 });
 

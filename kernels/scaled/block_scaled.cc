@@ -16,7 +16,9 @@ MmaKind product(Builder& k, const BlockScaled& options) {
   const MmaOptions with{.scale_type = options.scale};
   if (options.kind == isa::Kind::none) return k.best_mma(options.a, options.b, f32, with);
   const MmaShape shape = options.kind == isa::Kind::mxf8f6f4 ? m16n8k32 : m16n8k64;
-  return of_kind(shape, options.kind)(options.a, options.b, f32);
+  MmaKind out = of_kind(shape, options.kind)(options.a, options.b, f32);
+  out.best = true;
+  return out;
 }
 
 // The granularity of k in elements: those that share bytes, or a copy.
@@ -34,7 +36,8 @@ Scalar block_count(const Scalar& depth, int block) {
 
 static Kernel described_block_scaled(const BlockScaled& options) {
   const Tile& tile = options.tile;
-  return kernel("block_scaled", {.block = tile.threads()}, [=](Builder& k) {
+  const KernelOptions warps{.block = tile.threads(), .producers = options.producers};
+  return kernel("block_scaled", warps, [=](Builder& k) {
     const MmaKind kind = product(k, options);
     if (kind.shape.shape.m == 0) return;
     const auto mma = k.tiled_mma(kind, tile, {.scale_type = options.scale});
@@ -57,22 +60,27 @@ static Kernel described_block_scaled(const BlockScaled& options) {
     auto sB = k.shared("sB", mma.stored_b(), mma.shared_b(options.stages));
     auto sSA = k.shared("sA_scales", options.scale, RingLayout{mma.scales_a(), options.stages});
     auto sSB = k.shared("sB_scales", options.scale, RingLayout{mma.scales_b(), options.stages});
-    auto sum = mma.accumulator();
-
-    auto [row, col] = k.block_tile(m, n, tile);
-    k.pipeline(
-        {.stages = options.stages}, ceil_div(depth, tile.k),
-        [&, row = row, col = col](Scalar t, Scalar stage) {
-          k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
-          k.copy(scalesA.tile({row, t}, {tile.m, tile.k / block}), sSA[stage]);
-          k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
-          k.copy(scalesB.tile({t, col}, {tile.k / block, tile.n}), sSB[stage]);
-        },
-        [&](Scalar, Scalar stage) {
-          const Shared scales_b = sSB[stage], b = sB[stage], scales_a = sSA[stage], a = sA[stage];
-          mma.add(sum, {a, {.scales = scales_a}}, {b, {.scales = scales_b}});
-        });
-    finisher.store(sum, tile, row, col);
+    const auto multiply = [&] {
+      auto sum = mma.accumulator();
+      auto [row, col] = k.block_tile(m, n, tile);
+      k.pipeline(
+          {.stages = options.stages}, ceil_div(depth, tile.k),
+          [&, row = row, col = col](Scalar t, Scalar stage) {
+            k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+            k.copy(scalesA.tile({row, t}, {tile.m, tile.k / block}), sSA[stage]);
+            k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
+            k.copy(scalesB.tile({t, col}, {tile.k / block, tile.n}), sSB[stage]);
+          },
+          [&](Scalar, Scalar stage) {
+            const Shared scales_b = sSB[stage], b = sB[stage], scales_a = sSA[stage], a = sA[stage];
+            mma.add(sum, {a, {.scales = scales_a}}, {b, {.scales = scales_b}});
+          });
+      sum.each_part([&, row = row, col = col](const WarpTile& part) {
+        finisher.store(part, tile, row, col);
+      });
+    };
+    if (options.producers) k.roles(multiply);
+    else multiply();
   });
 }
 

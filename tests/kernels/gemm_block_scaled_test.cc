@@ -127,14 +127,10 @@ struct Scaled {
   }
 };
 
-int wrong(const BlockScaled& options, int m, int n, int k, bool fixed = false) {
-  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm < 120) return 0;
-  const Scaled scaled(options, m, n, k, fixed);
-  SCOPED_TRACE(fmt::format("{} {} {}: {} x {} x {}", name(options.a), name(options.b),
-                           name(options.scale), m, n, k));
-  const auto got = testing_numbers::decode(
-      options.c, testing_gemm::run(kernels::block_scaled(scaled.options),
-                                   testing_gemm::target_of("sm_120a"), scaled.launch()));
+int wrong(const Scaled& scaled, const Bytes& bytes) {
+  const BlockScaled& options = scaled.options;
+  const int m = scaled.m, n = scaled.n;
+  const auto got = testing_numbers::decode(options.c, bytes);
   EXPECT_EQ(got.size(), static_cast<std::size_t>(m) * n);
   int count = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -146,6 +142,37 @@ int wrong(const BlockScaled& options, int m, int n, int k, bool fixed = false) {
       ADD_FAILURE() << fmt::format("element ({}, {}): expected {}, got {}", row, col, want, got[i]);
   }
   return count;
+}
+
+std::string text(const Scaled& scaled) {
+  return fmt::format("{} {} {}: {} x {} x {}", name(scaled.options.a), name(scaled.options.b),
+                     name(scaled.options.scale), scaled.m, scaled.n, scaled.k);
+}
+
+int wrong(const BlockScaled& options, int m, int n, int k, bool fixed = false) {
+  if (testing_gemm::gpu() && testing_gemm::gpu()->arch().sm < 120) return 0;
+  const Scaled scaled(options, m, n, k, fixed);
+  SCOPED_TRACE(text(scaled));
+  return wrong(scaled, testing_gemm::run(kernels::block_scaled(scaled.options),
+                                         testing_gemm::target_of("sm_120a"), scaled.launch()));
+}
+
+// By tcgen05, in two orders of warps and with all checks.
+void compare_by_tcgen05(BlockScaled options, int m, int n, int k) {
+  options.producers = 4;
+  options.tile.warps_m = options.tile.m / 32, options.tile.warps_n = 1;
+  const Scaled scaled(options, m, n, k, false);
+  SCOPED_TRACE(text(scaled));
+  const auto compiled =
+      compile(kernels::block_scaled(scaled.options), testing_gemm::target_of("sm_100a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_NE(compiled->ptx.find("tcgen05.mma"), std::string::npos);
+  for (const char* const schedule : {"", "1"}) {
+    DeviceOptions with{.hardware = "sm_100a", .checks = Checks::all};
+    with.schedule = schedule;
+    Device device = *Device::open("emulator", with);
+    EXPECT_EQ(wrong(scaled, testing_gemm::run_on(device, *compiled, scaled.launch())), 0);
+  }
 }
 
 // Every size in every dimension; k in multiples that the types allow.
@@ -195,6 +222,27 @@ TEST(BlockScaledGemm, TilesAndEpilogues) {
             0);
   EXPECT_EQ(wrong({.c = f16, .epilogue = {.activation = kernels::Activation::relu}}, 65, 63, 127),
             0);
+}
+
+TEST(BlockScaledGemm, ByTcgen05) {
+  for (const int n : {64, 96}) {
+    const Tile tile{.m = 128, .n = n, .k = 128}, longer{.m = 128, .n = n, .k = 256};
+    for (const auto& [a, b] : {std::pair{Type::e4m3, Type::e4m3}, {Type::e5m2, Type::e2m3}})
+      compare_by_tcgen05({.a = a, .b = b, .tile = tile}, 200, 160, 384);
+    compare_by_tcgen05({.a = Type::e3m2, .b = Type::e2m1, .tile = longer}, 130, 100, 272);
+    for (const Type scale : {Type::ue8m0, Type::ue4m3})
+      for (const isa::Kind kind : {isa::Kind::none, isa::Kind::mxf4nvf4})
+        compare_by_tcgen05({.a = Type::e2m1,
+                            .b = Type::e2m1,
+                            .scale = scale,
+                            .kind = kind,
+                            .c = bf16,
+                            .tile = longer,
+                            .stages = 2},
+                           129, 72, 640);
+  }
+  // Two warpgroups; one stage.
+  compare_by_tcgen05({.tile = {.m = 256, .n = 64, .k = 128}, .stages = 1}, 300, 64, 333);
 }
 
 std::string refusal(const BlockScaled& options, const char* target) {

@@ -9,6 +9,7 @@
 #include "dsl/state/scalars.h"
 #include "dsl/units/tcgen05/tensor_sums.h"
 #include "dsl/units/wgmma/operand_panels.h"
+#include "tartan/isa/feature.h"
 #include "tartan/isa/spelling.h"
 
 namespace tartan::TARTAN_ABI::detail {
@@ -20,35 +21,47 @@ using isa::TensorMmaKind;
 struct KindRow {
   TensorMmaKind kind;
   std::string_view name;
-  Type types[4];  // of A and B, of which it takes any two unless they must be `alike`
+  Type types[5];  // of A and B, of which it takes any two unless they must be `alike`
   bool alike;
   Type sum;
+  // Of block-scaled kinds: mma.sync's name, the type of scales, how many a row has in one step.
+  isa::Kind scaled = isa::Kind::none;
+  Type scale = Type::none;
+  int scales = 0;
 };
 constexpr KindRow kinds[] = {
     {TensorMmaKind::f16, "f16", {f16, bf16}, true, f32},
     {TensorMmaKind::tf32, "tf32", {tf32}, true, f32},
     {TensorMmaKind::f8f6f4, "f8f6f4", {e4m3, e5m2}, false, f32},
     {TensorMmaKind::i8, "i8", {s8, u8}, false, s32},
+    {TensorMmaKind::mxf8f6f4, "mxf8f6f4.block_scale.scale_vec::1X",
+     {e4m3, e5m2, Type::e2m3, Type::e3m2, Type::e2m1}, false, f32, isa::Kind::mxf8f6f4,
+     Type::ue8m0, 1},
+    {TensorMmaKind::mxf4, "mxf4.block_scale.scale_vec::2X", {Type::e2m1}, true, f32,
+     isa::Kind::mxf4, Type::ue8m0, 2},
+    {TensorMmaKind::mxf4nvf4, "mxf4nvf4.block_scale.scale_vec::2X", {Type::e2m1}, true, f32,
+     isa::Kind::mxf4nvf4, Type::ue8m0, 2},
+    {TensorMmaKind::mxf4nvf4, "mxf4nvf4.block_scale.scale_vec::4X", {Type::e2m1}, true, f32,
+     isa::Kind::mxf4nvf4, Type::ue4m3, 4},
 };
 
-const KindRow* row_of(const MmaKind& kind) {
+const KindRow* row_of(const MmaKind& kind, Type scale) {
   const auto has = [](const KindRow& row, Type type) {
     return std::ranges::find(row.types, type) != std::end(row.types);
   };
   const auto* const out = std::ranges::find_if(kinds, [&](const KindRow& row) {
     return has(row, kind.a) && has(row, kind.b) && (!row.alike || kind.a == kind.b) &&
-           row.sum == kind.c;
+           row.sum == kind.c && row.scale == scale &&
+           (scale == Type::none || row.scaled == kind.shape.kind);
   });
   return out == std::end(kinds) ? nullptr : out;
 }
 
-std::string spelling_of(TensorMmaKind kind, int ctas) {
-  const auto* const row =
-      std::ranges::find_if(kinds, [&](const KindRow& each) { return each.kind == kind; });
-  return fmt::format("tcgen05.mma.cta_group::{}.kind::{}", ctas, row->name);
+std::string spelling_of(std::string_view kind, int ctas) {
+  return fmt::format("tcgen05.mma.cta_group::{}.kind::{}", ctas, kind);
 }
 
-bool has(const Target& target, TensorMmaKind kind) {
+bool has(const Target& target, std::string_view kind) {
   const std::string text = spelling_of(kind, 1);
   const isa::Spelling spelling = isa::read_spelling(text);
   return std::ranges::any_of(spelling.signatures, [&](const isa::Signature* each) {
@@ -64,7 +77,12 @@ int multiple_of_columns(TensorMmaKind kind, int rows, int n) {
 
 }  // namespace
 
-std::string spelling_of(const TensorForm& form) { return spelling_of(form.kind, form.ctas); }
+std::string spelling_of(const TensorForm& form) { return spelling_of(form.name, form.ctas); }
+
+bool has_tensor_kind(const Target& target, const MmaKind& kind, Type scale) {
+  const KindRow* const row = row_of(kind, scale);
+  return row && target.has(Feature::tensor_memory) && has(target, row->name);
+}
 
 namespace {
 
@@ -74,6 +92,7 @@ std::string why_alone(const KernelState& state, const TensorForm& form, const Mm
   const auto& options = state.config.options;
   if (options.cluster != 2 || options.cluster_columns != 1)
     return fmt::format("a pair is a cluster of 2 CTAs, the kernel's are of {}", options.cluster);
+  if (form.scales) return "scaled kinds are of one CTA";
   if (form.rows != 128) return "each CTA of a pair has 128 rows of a warpgroup";
   // Half of the columns are whole lines of panels.
   const int unit = kind.a == s8 || kind.a == u8 ? 32 : 16;
@@ -86,21 +105,26 @@ std::string why_alone(const KernelState& state, const TensorForm& form, const Mm
 std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const MmaKind& kind,
                                               const Tile& tile, const MmaOptions& options,
                                               std::string& why_not, std::string& alone) {
-  const KindRow* const row = row_of(kind);
+  const KindRow* const row = row_of(kind, options.scale_type);
   const int warpgroups = tile.warps_m / 4, rows = warpgroups ? tile.m / warpgroups : 0;
   TensorForm out{.rows = rows};
   why_not.clear();
-  if (row) out.kind = row->kind, out.step = 8 * tensor_step_bytes / bits(kind.a);
+  // Elements of six and four bits take bytes, except of the kinds of four bits alone.
+  const bool bytes = row && row->kind == TensorMmaKind::mxf8f6f4;
+  if (row)
+    out.kind = row->kind, out.name = row->name, out.scales = row->scales,
+    out.step = 8 * tensor_step_bytes / (bytes ? 8 : bits(kind.a));
   if (!kind.best) why_not = "the kernel asks for another instruction";
   else if (options.d != Type::none && options.d != kind.c)
     why_not = fmt::format("its results have the accumulator's type, {}", name(kind.c));
   else if (kind.shape.sparse) why_not = "sparse kinds are not by tcgen05 yet";
-  else if (options.scale_type != Type::none) why_not = "scaled kinds are not by tcgen05 yet";
+  else if (options.scale_type != Type::none && rows != 128)
+    why_not = "a warpgroup has 128 rows of a scaled kind";
   else if (!row || options.satfinite)
     why_not = fmt::format("no kind multiplies {} and {} into {}{}", name(kind.a), name(kind.b),
                           name(kind.c), options.satfinite ? " with .satfinite" : "");
-  else if (!has(state.config.target, row->kind))
-    why_not = fmt::format("{} has no {}", state.config.target.text(), spelling_of(row->kind, 1));
+  else if (!has(state.config.target, row->name))
+    why_not = fmt::format("{} has no {}", state.config.target.text(), spelling_of(row->name, 1));
   else if (state.config.options.producers == 0) why_not = "no producer warps fill its operands";
   else if (tile.warps_k != 1) why_not = "a warpgroup computes all of k; use warps_k = 1";
   else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m % warpgroups ||
@@ -165,11 +189,12 @@ struct FirstOperand {
 
 // The k-steps of a product, by the thread that issues them.
 void issue(const TiledParts& mma, const Value& sum, const Value& begun, const FirstOperand& a,
-           const Tensor& b, const OperandPanels& panels_b, bool fresh) {
+           const Tensor& b, const OperandPanels& panels_b, const TensorScales* scales,
+           bool fresh) {
   KernelState& state = *mma.state;
   codegen::FunctionBuilder& f = state.f();
   const TensorForm& form = *mma.tensor;
-  const auto number = isa::instruction_descriptor(form.kind, {.m = form.ctas * form.rows,
+  isa::TensorProduct product{.m = form.ctas * form.rows,
                                                               .n = mma.tile.n,
                                                               .a = mma.kind.a,
                                                               .b = mma.kind.b,
@@ -177,29 +202,41 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
                                                               .negate_a = mma.options.negate_a,
                                                               .negate_b = mma.options.negate_b,
                                                               .mn_major_a = a.mn_major,
-                                                              .mn_major_b = !panels_b.along_k});
-  const Value descriptor = f.constant(b32, static_cast<std::int64_t>(*number));
+                                                              .mn_major_b = !panels_b.along_k,
+                             .scale = mma.options.scale_type};
   const TileDescriptors of_b(state, b, panels_b, tensor_step_bytes, 0, StageAccess::tensor_read);
   const std::string text =
-      spelling_of(form) + (a.in_tensor_memory ? " [%0], [%1]" : " [%0], %1") + ", %2, %3, %4;";
+      spelling_of(form) + (a.in_tensor_memory ? " [%0], [%1]" : " [%0], %1") +
+      (scales ? ", %2, %3, [%5], [%6], %4;" : ", %2, %3, %4;");
   for (int step = 0; step < mma.tile.k / form.step; ++step) {
     const Value adds = step > 0 ? f.constant(Type::pred, 1)
                        : fresh  ? f.constant(Type::pred, 0)
                                 : f.compare(codegen::Compare::ne, begun, f.constant(u32, 0));
-    const Value operands[] = {sum, a.operand(step), of_b.at(step, bits(mma.kind.b)), descriptor,
-                              adds};
+    const int scale = step * form.scales, word = scale / 4;
+    product.scale_a = product.scale_b = scale % 4;
+    const Value descriptor = f.constant(
+        b32, static_cast<std::int64_t>(*isa::instruction_descriptor(form.kind, product)));
+    std::vector<Value> operands{sum, a.operand(step), of_b.at(step, bits(b.type)), descriptor,
+                                adds};
+    if (scales) {
+      operands.push_back(f.add(scales->a, f.constant(u32, word * scales->columns_a)));
+      operands.push_back(f.add(scales->b, f.constant(u32, word * scales->columns_b)));
+    }
     (void)f.statement(text, {}, operands, false);
   }
 }
 
 // By the thread that issues; `left` describes A there.
 void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOperand()>& left,
-              const Tensor& b, const OperandPanels& panels_b, bool fresh) {
+              const Tensor& b, const OperandPanels& panels_b, const TensorScales* scales,
+              bool fresh) {
   KernelState& state = *mma.state;
   codegen::FunctionBuilder& f = state.f();
   note(state, sum, fresh ? TensorSum::What::multiplied : TensorSum::What::added);
   const Value first = first_column(state, sum), begun = f.get(sum.begun);
-  f.if_then(issues_products(state), [&] { issue(mma, first, begun, left(), b, panels_b, fresh); });
+  f.if_then(issues_products(state), [&] {
+    issue(mma, first, begun, left(), b, panels_b, scales, fresh);
+  });
   f.set(sum.begun, f.constant(u32, 1));
   for (const auto& each : sum.fragments) ++each->version;
 }
@@ -207,7 +244,7 @@ void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOp
 }  // namespace
 
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, const Tensor& b,
-                     bool fresh) {
+                     bool fresh, const TensorScaled* scaled) {
   KernelState& state = *mma.state;
   const auto panels_a = operand_panels(state, a, Operand::a, StageAccess::tensor_read),
              panels_b = operand_panels(state, b, Operand::b, StageAccess::tensor_read);
@@ -215,15 +252,19 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, con
   const bool ordered = require_barrier_of_operand(state, a);
   if (!require_barrier_of_operand(state, b) || !ordered) return;
   const auto left = [&] {
-    const Scalar first = mma.warp_m / 4 * panels_a->distance(mma.tensor->rows, bits(mma.kind.a));
+    const Scalar first = mma.warp_m / 4 * panels_a->distance(mma.tensor->rows, bits(a.type));
     const TileDescriptors of_a(state, a, *panels_a, tensor_step_bytes, first,
                                StageAccess::tensor_read);
     return FirstOperand{.mn_major = !panels_a->along_k,
-                .operand = [of_a, width = bits(mma.kind.a)](int step) {
+                .operand = [of_a, width = bits(a.type)](int step) {
                   return of_a.at(step, width);
                 }};
   };
-  multiply(mma, sum, left, b, *panels_b, fresh);
+  std::optional<TensorScales> scales;
+  if (scaled)
+    scales = store_scales(state, sum, mma.warp_m / 4 * mma.tensor->rows,
+                          mma.tile.k / mma.scale_block() / 4, scaled->a, scaled->b);
+  multiply(mma, sum, left, b, *panels_b, scales ? &*scales : nullptr, fresh);
 }
 
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, const Tensor& b,
@@ -238,7 +279,7 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, c
                   return f.add(first, f.constant(u32, step * (tensor_step_bytes / 4)));
                 }};
   };
-  multiply(mma, sum, left, b, *panels_b, fresh);
+  multiply(mma, sum, left, b, *panels_b, nullptr, fresh);
 }
 
 }  // namespace tartan::TARTAN_ABI::detail

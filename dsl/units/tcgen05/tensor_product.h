@@ -21,6 +21,8 @@ namespace tartan::TARTAN_ABI::detail {
 /// The tcgen05.mma that computes a warpgroup's rows.
 struct TensorForm {
   isa::TensorMmaKind kind;
+  std::string_view name;  // ".kind::" and what follows
+  int scales = 0;  // of a row in one step, of block-scaled kinds
   int rows = 128;  // of a warpgroup
   int ctas = 1;    // that multiply together
   int step = 0;    // elements along k of one instruction
@@ -33,6 +35,9 @@ std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const Mm
                                               const Tile& tile, const MmaOptions& options,
                                               std::string& why_not, std::string& alone);
 
+/// Whether a target multiplies such elements by tcgen05, whatever the tile.
+bool has_tensor_kind(const Target& target, const MmaKind& kind, Type scale);
+
 /// An accumulator that products may keep in tensor memory, and its fragments.
 std::shared_ptr<TensorSum> declare_tensor_sum(const TiledParts& mma,
                                               std::span<const FragmentVariable> fragments);
@@ -42,8 +47,11 @@ void note(KernelState& state, TensorSum& sum, TensorSum::Part part);
 /// Whether it has the rows and columns of a tiled MMA.
 bool accumulates(const TiledParts& mma, const TensorSum& sum);
 /// sum += A * B, or without what it was. A of fragments goes through tensor memory.
+struct TensorScaled {
+  const Tensor &a, &b;  // scales of A and B
+};
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, const Tensor& b,
-                     bool fresh);
+                     bool fresh, const TensorScaled* scaled = nullptr);
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, const Tensor& b,
                      bool fresh);
 

@@ -66,7 +66,8 @@ void flip(KernelState& state, codegen::Variable parity) {
   f.set(parity, f.bit_xor(f.get(parity), f.constant(u32, 1)));
 }
 
-// Waits for all products that the warpgroup has issued.
+}  // namespace
+
 void await_products(KernelState& state) {
   FunctionBuilder& f = state.f();
   TensorSums& sums = state.tensor_sums;
@@ -77,7 +78,9 @@ void await_products(KernelState& state) {
   run(state, "tcgen05.fence::after_thread_sync;");
 }
 
-// The same of the warpgroups of two CTAs: the thread that issues for both waits for their warps.
+namespace {
+
+// What a warp has read or written is done before the next product of both: the thread that issues for both waits for their warps.
 void meet_pair(KernelState& state) {
   FunctionBuilder& f = state.f();
   TensorSums& sums = state.tensor_sums;
@@ -92,7 +95,8 @@ void meet_pair(KernelState& state) {
   flip(state, *sums.met_parity);
 }
 
-// What a warp has read or written is done before the warpgroup's next product.
+}  // namespace
+
 void meet_warpgroup(KernelState& state) {
   run(state, "tcgen05.fence::before_thread_sync;");
   if (state.tensor_sums.pairs) return meet_pair(state);
@@ -100,6 +104,8 @@ void meet_warpgroup(KernelState& state) {
   else block_barrier(state);
   run(state, "tcgen05.fence::after_thread_sync;");
 }
+
+namespace {
 
 // Fragments side by side, which one instruction moves: a power of two of them.
 struct Run {
@@ -241,10 +247,8 @@ int allocated(const TensorSums& sums) {
 
 }  // namespace
 
-namespace {
-
-// The first of columns of its own that each warpgroup gets, or the one in whose body this is.
-int allocate(KernelState& state, int columns, bool of_all) {
+int allocate_columns(KernelState& state, int columns, bool of_all) {
+  begin(state);
   TensorSums& sums = state.tensor_sums;
   const int out = sums.columns;
   sums.columns += columns * (of_all ? warpgroups_of(state) : 1);
@@ -256,28 +260,24 @@ int allocate(KernelState& state, int columns, bool of_all) {
   return out;
 }
 
-Value column(KernelState& state, int first, int columns, bool of_all) {
+Value column_of(KernelState& state, int first, int columns, bool of_all) {
   const Scalar own = of_all ? warpgroup_index(state) * columns : Scalar(0);
   return state.f().add(state.f().get(*state.tensor_sums.first), state.value(own + first, u32));
 }
 
-}  // namespace
-
 Value first_column(KernelState& state, TensorSum& sum) {
-  begin(state);
   const bool of_all = sum.warpgroup < 0;
-  if (!sum.column) sum.column = allocate(state, sum.columns, of_all);
-  return column(state, *sum.column, sum.columns, of_all);
+  if (!sum.column) sum.column = allocate_columns(state, sum.columns, of_all);
+  return column_of(state, *sum.column, sum.columns, of_all);
 }
 
 // Two registers of a fragment of A, whatever its type, are a row and the one eight rows below in
 // four columns.
 Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a) {
-  begin(state);
   const bool of_all = sum.warpgroup < 0;
   const int columns = a.across() * fragment_columns;
-  if (!sum.operand) sum.operand = allocate(state, columns, of_all);
-  const Value first = column(state, *sum.operand, columns, of_all);
+  if (!sum.operand) sum.operand = allocate_columns(state, columns, of_all);
+  const Value first = column_of(state, *sum.operand, columns, of_all);
   await_products(state);  // one may still read what was there
   for (const Run& each : runs_of(a.down(), {0, a.across()})) {
     std::vector<Value> registers;

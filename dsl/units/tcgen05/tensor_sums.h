@@ -9,6 +9,23 @@ namespace tartan::TARTAN_ABI::detail {
 
 /// The address of an accumulator's first column, which it gets with its first product.
 codegen::Value first_column(KernelState& state, TensorSum& sum);
+/// The first of columns of its own that each warpgroup gets, or the one in whose body this is; its
+/// address in this warpgroup.
+int allocate_columns(KernelState& state, int columns, bool of_all);
+codegen::Value column_of(KernelState& state, int first, int columns, bool of_all);
+/// Waits for all products that the warpgroup has issued.
+void await_products(KernelState& state);
+/// What a warp has read or written is done before the warpgroup's next product.
+void meet_warpgroup(KernelState& state);
+
+/// Scales of a product, by their first columns: for each four scales along k, so many.
+struct TensorScales {
+  codegen::Value a, b;
+  int columns_a, columns_b;
+};
+/// Stores scales of a stage: `words` times four along k, from A's row `first_row` on.
+TensorScales store_scales(KernelState& state, TensorSum& sum, const Scalar& first_row, int words,
+                          const Tensor& a, const Tensor& b);
 /// Stores A of a product of that accumulator beside it; the address of its first column.
 codegen::Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a);
 

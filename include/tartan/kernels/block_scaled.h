@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tartan/kernels/block_scaled.h - block-scaled products of elements of eight, six and four bits
-// (the OCP microscaling formats, and NVFP4): mma.sync's .block_scale, sm_120a. Elements share a
-// scale in blocks along k.
+// (the OCP microscaling formats, and NVFP4): mma.sync's .block_scale on sm_120a, tcgen05's on
+// sm_100a and its like. Elements share a scale in blocks along k.
 #pragma once
 
 #include "tartan/kernels/gemm.h"
@@ -32,6 +32,9 @@ struct BlockScaled {
   int multiple = 8, multiple_c = 8;
   Tile tile = {.m = 64, .n = 64, .k = 128, .warps_m = 2, .warps_n = 2};
   int stages = 3;
+  /// Producer warps, as in Gemm. tcgen05 needs them, and a tile of 128 rows by one column of four
+  /// warps.
+  int producers = 0;
   Epilogue epilogue;
 
   /// Blocks (x) of a launch for sizes m and n.
