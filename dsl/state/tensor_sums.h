@@ -21,7 +21,15 @@ namespace tartan::TARTAN_ABI::detail {
 
 /// An accumulator of a tiled MMA that has the rows of a tcgen05.mma.
 struct TensorSum {
-  enum class What : std::uint8_t { declared, read, read_part, assigned, added, multiplied };
+  enum class What : std::uint8_t {
+    declared,
+    read,
+    read_part,
+    assigned,
+    assigned_part,
+    added,
+    multiplied
+  };
   /// Columns of fragments.
   struct Part {
     int first = 0, count = 0;

@@ -102,23 +102,57 @@ WarpTile Accumulator::load(Here at) const {
   return WarpTile(std::move(out), across_, place_);
 }
 
+WarpTile Accumulator::part(int first, int count) const {
+  std::vector<Fragment> out;
+  for (int i = 0; i < down(); ++i)
+    for (Fragment& each : detail::read(std::span(fragments_).subspan(
+             static_cast<std::size_t>(i * across_ + first), static_cast<std::size_t>(count))))
+      out.push_back(std::move(each));
+  WarpPlace place = place_;
+  place.col = col(first);
+  return WarpTile(std::move(out), count, std::move(place));
+}
+
+void Accumulator::assign(const WarpTile& part, int first) {
+  for (int i = 0; i < part.down(); ++i)
+    for (int j = 0; j < part.across(); ++j)
+      fragments_[static_cast<std::size_t>(i * across_ + first + j)] = part.fragment(i, j);
+}
+
+namespace {
+
+// Fragments of a row that are loaded together, where a whole tile may have too many registers.
+constexpr int stored_together = 8, updated_together = 4;
+
+}  // namespace
+
 void Accumulator::each_part(const std::function<void(const WarpTile& part)>& body, Here at) const {
   auto* const state = detail::Description::current();
   if (state) state->at(at);
   if (state && !state->has_body(body != nullptr, "each_part()")) return;
-  constexpr int together = 8;  // fragments of a row
-  if (!tensor_ || !state || across_ <= together) return body(load(at));
-  for (int first = 0; first < across_; first += together) {
-    const int count = std::min(together, across_ - first);
-    detail::note(*state, *tensor_, {first, count});
-    std::vector<Fragment> part;
-    for (int i = 0; i < down(); ++i)
-      for (Fragment& each : detail::read(std::span(fragments_).subspan(
-               static_cast<std::size_t>(i * across_ + first), static_cast<std::size_t>(count))))
-        part.push_back(std::move(each));
-    WarpPlace place = place_;
-    place.col = col(first);
-    body(WarpTile(std::move(part), count, std::move(place)));
+  if (!tensor_ || !state || across_ <= stored_together) return body(load(at));
+  for (int first = 0; first < across_; first += stored_together) {
+    const int count = std::min(stored_together, across_ - first);
+    detail::note(*state, *tensor_, detail::TensorSum::What::read_part, {first, count});
+    body(part(first, count));
+  }
+}
+
+void Accumulator::update(const std::function<WarpTile(const WarpTile& part)>& f, Here at) {
+  auto* const state = detail::Description::current();
+  if (state) state->at(at);
+  if (state && !state->has_body(f != nullptr, "update()")) return;
+  if (!tensor_ || !state) {
+    *this = f(load(at));
+    return;
+  }
+  for (int first = 0; first < across_; first += updated_together) {
+    const int count = std::min(updated_together, across_ - first);
+    detail::note(*state, *tensor_, detail::TensorSum::What::read_part, {first, count});
+    const WarpTile before = part(first, count), now = f(before);
+    if (now.fragments().size() != before.fragments().size()) return;  // reported
+    assign(now, first);
+    detail::note(*state, *tensor_, detail::TensorSum::What::assigned_part, {first, count});
   }
 }
 

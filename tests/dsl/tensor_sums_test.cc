@@ -192,6 +192,27 @@ TEST(TensorSums, ArePromoted) {
       });
 }
 
+// Part by part: between products, in some warps, and behind an assignment.
+TEST(TensorSums, AreUpdated) {
+  const auto twice = [](Accumulator& sum) {
+    sum.update([](const WarpTile& part) { return map(part, [](Scalar x) { return x * 2; }); });
+  };
+  compare(
+      [=](const Parts& p) {
+        add(p);
+        twice(p.sum);
+        p.k.when(p.k.warp() == 1, [&] { twice(p.sum); });
+        p.k.when(p.t == 1, [&] { p.sum = map(p.sum, [](Scalar x) { return x + 1; }); });
+        twice(p.sum);
+      },
+      {}, [](int i, int j, int warp) {
+        const int by = warp == 1 ? 8 : 4;
+        int sum = product(i, j, 0) * by;
+        sum = ((sum + product(i, j, 1)) * by / 2 + 1) * 2;
+        return (sum + product(i, j, 2)) * by;
+      });
+}
+
 TEST(TensorSums, OldValuesStay) {
   compare(
       [](const Parts& p) {

@@ -49,7 +49,7 @@ class Residence {
     if (const auto event = events_.find(region); event != events_.end()) {
       const What what = event->second->what;
       out = {event->second, what == What::declared,
-             what == What::added || what == What::multiplied, what == What::assigned};
+             what == What::added || what == What::multiplied, what == What::assigned || what == What::assigned_part};
     }
     for (const std::uint32_t each : function_.regions[region].operations)
       out |= holds(function_.operations[each]);
@@ -71,6 +71,10 @@ class Residence {
         case What::read: load(region, 0, &event); break;
         case What::read_part:
           if (!here_.in_registers) move(Movement::load, event.part, region, 0, &event);
+          break;
+        // Both hold the other parts, or the one that does not gets none.
+        case What::assigned_part:
+          if (here_.in_tensor_memory) move(Movement::store, event.part, region, 0, &event);
           break;
         case What::assigned: here_ = {.in_tensor_memory = false, .in_registers = true}; break;
         case What::added: store(region, 0, &event); [[fallthrough]];

@@ -158,21 +158,14 @@ std::shared_ptr<TensorSum> declare_tensor_sum(const TiledParts& mma,
   return out;
 }
 
-namespace {
-
 void note(KernelState& state, TensorSum& sum, TensorSum::What what, TensorSum::Part part) {
   const int mark = state.f().mark();
   sum.events.push_back(
       {what, part, state.f().region_of(mark), state.roles.warpgroup, state.log.location()});
 }
 
-}  // namespace
-
 void note(KernelState& state, TensorSum& sum, TensorSum::What what) {
   note(state, sum, what, {0, sum.columns / 8});
-}
-void note(KernelState& state, TensorSum& sum, TensorSum::Part part) {
-  note(state, sum, TensorSum::What::read_part, part);
 }
 
 bool accumulates(const TiledParts& mma, const TensorSum& sum) {

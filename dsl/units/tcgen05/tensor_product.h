@@ -43,7 +43,7 @@ std::shared_ptr<TensorSum> declare_tensor_sum(const TiledParts& mma,
                                               std::span<const FragmentVariable> fragments);
 /// It is read, or was assigned, here.
 void note(KernelState& state, TensorSum& sum, TensorSum::What what);
-void note(KernelState& state, TensorSum& sum, TensorSum::Part part);
+void note(KernelState& state, TensorSum& sum, TensorSum::What what, TensorSum::Part part);
 /// Whether it has the rows and columns of a tiled MMA.
 bool accumulates(const TiledParts& mma, const TensorSum& sum);
 /// sum += A * B, or without what it was. A of fragments goes through tensor memory.

@@ -91,6 +91,10 @@ class Accumulator {
   ///   sum.each_part([&](const WarpTile& part) { k.store(c, map(part, f)); });
   void each_part(const std::function<void(const WarpTile& part)>& body,
                  Here at = Here::current()) const;
+  /// sum = f(sum), part by part, where f computes each element of what it returns from the same one
+  /// of what it gets.
+  ///   sum.update([&](const WarpTile& part) { return map_rows(part, shrink, times); });
+  void update(const std::function<WarpTile(const WarpTile& part)>& f, Here at = Here::current());
   /// Its value where a tile is expected: `row_sum(sum)`. The first use waits for the product, or
   /// this read does if `sum` has changed by then: `const WarpTile old = sum` before another product
   /// of `sum` is sum.load().
@@ -105,6 +109,10 @@ class Accumulator {
 
  private:
   friend class detail::TileProduct;
+  /// The columns of fragments from `first` on, in which there are `count`.
+  WarpTile part(int first, int count) const;
+  void assign(const WarpTile& part, int first);
+
   std::vector<FragmentVariable> fragments_;
   int across_;
   WarpPlace place_;
