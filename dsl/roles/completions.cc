@@ -38,9 +38,8 @@ Release release(const Accesses& reads, bool converged) {
       any_row(reads, [](const CompletionRow& row) { return row.release == Arrives::thread; });
   const bool commits =
       any_row(reads, [](const CompletionRow& row) { return row.release == Arrives::issuer; });
-  return {.by_threads = by_threads && !converged,
-          .syncs = by_threads && converged,
-          .commits = commits};
+  const bool each = by_threads && !converged;
+  return {.by_threads = each, .syncs = !each && (by_threads || commits), .commits = commits};
 }
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -111,7 +111,8 @@ std::string text(const Publish& publish);
 /// Every thread arrives for what it has loaded; if only products read, one lane of each warp.
 /// `converged`: also for loads, after a barrier of the warp, which orders them; then a predicate
 /// takes the place of a branch, below which LLVM would move arithmetic that belongs above the next
-/// product.
+/// product. A product by tcgen05 does not keep the lanes of a warp together: one that arrives for
+/// all waits for those that have not seen the stage yet.
 struct Release {
   bool by_threads = false;  // else one lane of each warp
   bool syncs = false;       // the warp before

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <source_location>
 #include <vector>
 
@@ -60,6 +61,7 @@ struct TensorSums {
   std::vector<std::shared_ptr<TensorSum>> all;
   int columns = 0;  // that products accumulate in
   bool pairs = false;  // of CTAs multiply: all products of the kernel
+  std::set<int> votes = {};  // conditions that are the same in all lanes of a warp
   codegen::Pointer address = {};  // where tcgen05.alloc writes that of the first one
   codegen::Pointer done = {};     // an mbarrier for each warpgroup, at which it waits for products
   // Of the first CTA of a pair, for each of its warpgroups: where the warps of both meet.

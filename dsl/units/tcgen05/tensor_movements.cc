@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace tartan::TARTAN_ABI::detail {
 namespace {
@@ -16,8 +17,9 @@ using Movement = TensorMovement::What;
 // The walk for one accumulator.
 class Residence {
  public:
-  Residence(const codegen::FunctionBuilder& f, TensorSum& sum, std::vector<TensorMovement>& out)
-      : f_(f), function_(f.function()), sum_(sum), out_(out) {
+  Residence(const codegen::FunctionBuilder& f, TensorSum& sum,
+            const std::function<bool(int)>& of_warps, std::vector<TensorMovement>& out)
+      : f_(f), function_(f.function()), sum_(sum), of_warps_(of_warps), out_(out) {
     for (const TensorSum::Event& each : sum.events) events_[each.region] = &each;
   }
 
@@ -48,8 +50,8 @@ class Residence {
     Held out;
     if (const auto event = events_.find(region); event != events_.end()) {
       const What what = event->second->what;
-      out = {event->second, what == What::declared,
-             what == What::added || what == What::multiplied, what == What::assigned || what == What::assigned_part};
+      out = {event->second, what == What::declared, what == What::added || what == What::multiplied,
+             what == What::assigned || what == What::assigned_part};
     }
     for (const std::uint32_t each : function_.regions[region].operations)
       out |= holds(function_.operations[each]);
@@ -94,10 +96,10 @@ class Residence {
     }
     if (!inside.multiplies) {
       if (here_.in_registers && !inside.assigns) return;
-      // Where all threads take the same branch, they load in it.
-      const bool apart = together_ && (inside.assigns || loops || !is_uniform(op));
-      if (apart && here_.in_tensor_memory) return pass_apart(op, outer, index, inside.first);
-      if (loops) load(outer, index, inside.first), here_.in_tensor_memory &= !inside.assigns;
+      const bool by_all = !loops && !inside.assigns && is_uniform(op);  // who load in it
+      if (!by_all && !loops && here_.in_tensor_memory && of_warps_(condition_of(op)))
+        return pass_apart(op, outer, index, inside);
+      if (!by_all) load(outer, index, inside.first), here_.in_tensor_memory &= !inside.assigns;
     } else {
       store(outer, index, inside.first);
       if (loops) here_.in_registers = false;
@@ -106,17 +108,16 @@ class Residence {
   }
 
   // Each warp for itself; afterwards the value is in tensor memory, as it was.
-  void pass_apart(const Operation& op, std::uint32_t outer, std::size_t index,
-                  const TensorSum::Event* by) {
-    const Held inside = holds(op);
-    move(Movement::await, whole(), outer, index, by);
-    out_.back().assigns = inside.assigns;
-    together_ = false;
-    const bool loops = op.kind == OperationKind::for_range || op.kind == OperationKind::while_loop;
-    if (loops) here_.in_registers = false;
-    pass_regions(op, loops, {.first = by, .multiplies = true});
+  void pass_apart(const Operation& op, std::uint32_t outer, std::size_t index, const Held& inside) {
+    const bool outermost = std::exchange(together_, false);
+    if (outermost) {
+      move(Movement::await, whole(), outer, index, inside.first);
+      out_.back().assigns = inside.assigns;
+    }
+    pass_regions(op, false, {.first = inside.first, .multiplies = true});
+    if (!outermost) return;
     together_ = true;
-    move(Movement::meet, whole(), outer, index + 1, by);
+    move(Movement::meet, whole(), outer, index + 1, inside.first);
   }
 
   void pass_regions(const Operation& op, bool loops, const Held& inside) {
@@ -126,7 +127,8 @@ class Residence {
       const std::uint32_t region = op.regions.first + i;
       if (!loops) here_ = before;  // the condition of a loop runs before its body
       walk(region);
-      if (inside.multiplies) store(region, function_.regions[region].operations.size(), inside.first);
+      if (inside.multiplies)
+        store(region, function_.regions[region].operations.size(), inside.first);
       after.in_tensor_memory &= here_.in_tensor_memory;
       after.in_registers &= here_.in_registers;
     }
@@ -155,6 +157,9 @@ class Residence {
     const codegen::Operand& condition = Function::part(function_.operands, op.operands)[0];
     return f_.is_uniform({condition.id, condition.type});
   }
+  int condition_of(const Operation& op) const {
+    return Function::part(function_.operands, op.operands)[0].id;
+  }
 
   struct Where {
     bool in_tensor_memory = true, in_registers = true;
@@ -163,6 +168,7 @@ class Residence {
   const codegen::FunctionBuilder& f_;
   const Function& function_;
   TensorSum& sum_;
+  const std::function<bool(int)>& of_warps_;
   std::vector<TensorMovement>& out_;
   std::map<std::uint32_t, const TensorSum::Event*> events_;  // by the region of the mark
   std::map<std::uint32_t, Held> held_;
@@ -172,12 +178,13 @@ class Residence {
 
 }  // namespace
 
-std::vector<TensorMovement> tensor_movements(
-    const codegen::FunctionBuilder& f, std::uint32_t region,
-    const std::vector<std::shared_ptr<TensorSum>>& sums) {
+std::vector<TensorMovement> tensor_movements(const codegen::FunctionBuilder& f,
+                                             std::uint32_t region,
+                                             const std::vector<std::shared_ptr<TensorSum>>& sums,
+                                             const std::function<bool(int)>& of_warps) {
   std::vector<TensorMovement> out;
   for (const auto& each : sums)
-    if (each->column) Residence(f, *each, out).walk(region);
+    if (each->column) Residence(f, *each, of_warps, out).walk(region);
   return out;
 }
 

@@ -317,10 +317,22 @@ void commit_products(KernelState& state, codegen::Pointer mbarrier, Value blocks
       false);
 }
 
+namespace {
+
+// Whether a condition follows from the thread's index, and holds in whole warps.
+bool divides_warps(const KernelState& state, int condition) {
+  return state.threads.value(condition, 0, 0) &&
+         state.threads.split(condition, 0, state.config.options.block) != Split::lanes;
+}
+
+}  // namespace
+
 void settle_tensor_sums(KernelState& state, int body) {
   FunctionBuilder& f = state.f();
   std::vector<TensorMovement> all =
-      tensor_movements(f, f.region_of(body), state.tensor_sums.all);
+      tensor_movements(f, f.region_of(body), state.tensor_sums.all, [&](int condition) {
+        return state.tensor_sums.votes.contains(condition) || divides_warps(state, condition);
+      });
   // From behind, so that places stay what they are.
   std::ranges::reverse(all);
   std::ranges::stable_sort(all, [](const TensorMovement& x, const TensorMovement& y) {

@@ -76,8 +76,10 @@ Scalar voted(const Scalar& condition, std::string_view mode, Type result, Here a
   if (const auto constant = condition.constant())
     holds = state->scalar(state->f().constant(Type::pred, std::int64_t{*constant != 0}));
   if (!state->is_condition(holds) || !by_all_lanes(*state, "vote()")) return detail::bad_scalar();
-  return detail::assembled(*state, fmt::format("vote.sync.{} %0, %1, 0xffffffff;", mode),
-                           {&result, 1}, {&holds, 1}, detail::Effect::any)[0];
+  Scalar out = detail::assembled(*state, fmt::format("vote.sync.{} %0, %1, 0xffffffff;", mode),
+                                 {&result, 1}, {&holds, 1}, detail::Effect::any)[0];
+  if (!detail::is_bad(out)) state->tensor_sums.votes.insert(detail::HandleParts::value(out).id);
+  return out;
 }
 
 // Operands of 32 bits; constants become those of `type`. Nothing, and reported, for others.
