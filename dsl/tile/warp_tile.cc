@@ -78,7 +78,8 @@ Accumulator& Accumulator::operator=(const WarpTile& tile) {
       !detail::same_places(*state, detail::HandleParts::kind(fragments_[0]), place_, tile))
     return *this;
   std::ranges::copy(from, fragments_.begin());
-  if (tensor_) detail::note(*detail::state_of(from[0]), *tensor_, detail::TensorSum::What::assigned);
+  if (tensor_)
+    detail::note(*detail::state_of(from[0]), *tensor_, detail::TensorSum::What::assigned);
   return *this;
 }
 
@@ -105,8 +106,9 @@ WarpTile Accumulator::load(Here at) const {
 WarpTile Accumulator::part(int first, int count) const {
   std::vector<Fragment> out;
   for (int i = 0; i < down(); ++i)
-    for (Fragment& each : detail::read(std::span(fragments_).subspan(
-             static_cast<std::size_t>(i * across_ + first), static_cast<std::size_t>(count))))
+    for (Fragment& each : detail::read(std::span(fragments_)
+                                           .subspan(static_cast<std::size_t>(i * across_ + first),
+                                                    static_cast<std::size_t>(count))))
       out.push_back(std::move(each));
   WarpPlace place = place_;
   place.col = col(first);
@@ -143,7 +145,7 @@ void Accumulator::update(const std::function<WarpTile(const WarpTile& part)>& f,
   if (state) state->at(at);
   if (state && !state->has_body(f != nullptr, "update()")) return;
   if (!tensor_ || !state) {
-    *this = f(load(at));
+    *this = f(*this);
     return;
   }
   for (int first = 0; first < across_; first += updated_together) {

@@ -337,7 +337,7 @@ class Forward {
     });
     const auto p = map_rows(s, less, [&](Scalar x, Scalar b) { return exp2(fma(x, scale_, b)); });
     rows.sum = map(map(rows.sum, shrink, times), row_sum(p), plus);
-    rows.o = map_rows(rows.o, shrink, times);
+    rows.o.update([&](const WarpTile& part) { return map_rows(part, shrink, times); });
     rows.weights = operand_a(convert(p, with_.type), qk_.kind().shape);
     rows.top = now;
   }
@@ -392,8 +392,11 @@ class Forward {
         },
         [&] { weights(lean_ ? less : RowValues(rows.less)); });
     rows.sum = map(rows.sum, part, plus);
-    k_.when(lean_ ? any(shrinks, is_not_one) : Scalar(moved) != 0,
-            [&] { rows.o = map_rows(rows.o, shrinks, times); });
+    Scalar moves = lean_ ? any(shrinks, is_not_one) : Scalar(moved) != 0;
+    if (k_.target().has(Feature::tensor_memory))
+      moves = any_lane(moves);  // a warp loads as a whole
+    k_.when(moves,
+            [&] { rows.o.update([&](const WarpTile& o) { return map_rows(o, shrinks, times); }); });
     rows.weights = operand_a(convert(s, with_.type), qk_.kind().shape);
   }
 
@@ -437,19 +440,20 @@ class Forward {
     if (sinks_) {
       const Scalar sink = k_.read(*sinks_, 0, head_) * k_.constant(f32, std::numbers::log2e);
       const Sunk sunk(k_, rows.top, all, scale_, sink);
-      rows.o = map_rows(rows.o, sunk.part, times);
+      rows.o.update([&](const WarpTile& part) { return map_rows(part, sunk.part, times); });
       all = sunk.sum, lse = sunk.lse;
     }
-    const WarpTile out = map_rows(rows.o, all, share_of);
-    if (!sinks_) {
-      const Scalar ln2 = k_.constant(f32, std::numbers::ln2);
-      lse =
-          map(rows.top, all, [&](Scalar b, Scalar sum) { return (b * scale_ + log2(sum)) * ln2; });
-    }
-    write_rows(k_, with_.packed ? LSE_.matrix(head_) : LSE_, first_query_, end_row(), first_row(),
-               out, lse);
-    if (apart_) return k_.store(query_tile(O_), convert(out, with_.type));
-    k_.store(sQ_[0], convert(out, with_.type));
+    rows.o.each_part([&, first = true](const WarpTile& part) mutable {
+      const WarpTile out = map_rows(part, all, share_of);
+      if (std::exchange(first, false)) {
+        if (!sinks_) lse = log_sums(k_, rows.top, all, scale_);
+        write_rows(k_, with_.packed ? LSE_.matrix(head_) : LSE_, first_query_, end_row(),
+                   first_row(), out, lse);
+      }
+      if (apart_) k_.store(query_tile(O_), convert(out, with_.type));
+      else k_.store(sQ_[0], convert(out, with_.type));
+    });
+    if (apart_) return;
     k_.barrier();
     k_.copy(sQ_[0], query_tile(O_));
   }

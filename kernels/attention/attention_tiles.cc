@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/attention/attention_tiles.h"
 
+#include <numbers>
+
 #include "tartan/dsl/math.h"
 
 namespace tartan::TARTAN_ABI::kernels {
@@ -36,6 +38,11 @@ std::pair<Scalar, Scalar> TileOrder::longest_first(const Scalar& number) const {
     behind = select((groups - group) % 2 == 0, of_blocks - 1 - behind, behind);
   }
   return {first + within % together, blocks - 1 - behind};
+}
+
+RowValues log_sums(Builder& k, const RowValues& top, const RowValues& sum, const Scalar& scale) {
+  const Scalar ln2 = k.constant(f32, std::numbers::ln2);
+  return map(top, sum, [&](Scalar b, Scalar s) { return (b * scale + log2(s)) * ln2; });
 }
 
 void write_rows(Builder& k, const Global& to, const Scalar& begin, const Scalar& count,

@@ -25,6 +25,10 @@ struct TileOrder {
 void write_rows(Builder& k, const Global& to, const Scalar& begin, const Scalar& count,
                 const Scalar& first, const WarpTile& tile, const RowValues& values);
 
+/// The logarithm of each row's sum of exponentials, of which `top` is the largest exponent before
+/// `scale` and `sum` what is left.
+RowValues log_sums(Builder& k, const RowValues& top, const RowValues& sum, const Scalar& scale);
+
 /// Zeros for rows of a tile from `first` on, which are another sequence's: NaN times a weight of
 /// zero would be NaN. The stage has arrived, and its next filling awaits all `threads`.
 void clear_rows(Builder& k, const Shared& tile, const Scalar& first, int rows, int columns,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by tcgen05 on sm_100a: against double precision, in several orders of warps and with all
-// checks.
+// Attention by tcgen05 on sm_100a: against double precision, in several orders of warps and with
+// all checks.
 #include "tests/kernels/attention_run.h"
 
 namespace tartan {
@@ -34,6 +34,24 @@ TEST(AttentionTensor, Heads) {
           options.queries_per_block = rows * warps, options.keys_per_step = 64;
           compare(options, {150, 200, 2});
         }
+}
+
+// What tuned() chooses, without spills where the assembler is at hand.
+TEST(AttentionTensor, Tuned) {
+  using kernels::Softcap;
+  const Target target = *Target::parse("sm_100a");
+  const Attention all[] = {
+      {.head_dim = 16},
+      {.head_dim = 64, .type = bf16, .causal = true},
+      {.head_dim = 96, .causal = true, .window = true},
+      {.head_dim = 128},
+      {.head_dim = 128, .type = bf16, .causal = true, .window = true, .sinks = true},
+      {.head_dim = 128, .causal = true, .softcap = Softcap::by_exp},
+      {.head_dim = 192, .causal = true},
+      {.head_dim = 256, .type = bf16, .causal = true},
+  };
+  for (const Attention& each : all) compare(tuned(each, target), {300, 333, 2});
+  compare(tuned(all[3], target), {1, 1, 2});
 }
 
 }  // namespace
