@@ -245,12 +245,12 @@ std::optional<std::uint32_t> instruction_descriptor(TensorMmaKind kind, const Te
   if (!a || !b || !d) return std::nullopt;
   const auto field = [](int value, int at) { return static_cast<std::uint32_t>(value) << at; };
   const auto bit = [&](bool is, int at) { return field(is, at); };
-  const std::uint32_t of_kind = of.scale == Type::none
-                                    ? *d << 4
-                                    : field(of.scale_b, 4) | field(of.scale_a, 29) |
-                                          bit(of.scale == Type::ue8m0, 23);
-  return of_kind | *a << 7 | *b << 10 | bit(of.negate_a, 13) | bit(of.negate_b, 14) |
-         bit(of.mn_major_a, 15) | bit(of.mn_major_b, 16) |
+  const std::uint32_t of_kind =
+      of.scale == Type::none
+          ? *d << 4
+          : field(of.scale_b, 4) | field(of.scale_a, 29) | bit(of.scale == Type::ue8m0, 23);
+  return of_kind | bit(of.sparse, 2) | *a << 7 | *b << 10 | bit(of.negate_a, 13) |
+         bit(of.negate_b, 14) | bit(of.mn_major_a, 15) | bit(of.mn_major_b, 16) |
          static_cast<std::uint32_t>(of.n / 8) << 17 | static_cast<std::uint32_t>(of.m / 16) << 24;
 }
 

@@ -52,10 +52,11 @@ std::optional<TensorMma> tensor_mma(const Spelling& spelling, Arch arch);
 struct TensorProduct {
   int m = 128, n = 0;
   Type a = Type::none, b = Type::none, d = Type::none;
+  bool sparse = false;
   bool negate_a = false, negate_b = false;
   bool mn_major_a = false, mn_major_b = false;
-  Type scale = Type::none;         // of block-scaled kinds
-  int scale_a = 0, scale_b = 0;    // the byte of a cell that the first scale of a row is
+  Type scale = Type::none;       // of block-scaled kinds
+  int scale_a = 0, scale_b = 0;  // the byte of a cell that the first scale of a row is
 };
 /// The instruction descriptor of a product; none: the kind has no such types.
 std::optional<std::uint32_t> instruction_descriptor(TensorMmaKind kind,

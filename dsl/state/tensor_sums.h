@@ -46,10 +46,10 @@ struct TensorSum {
   int ctas = 1;               // that multiply together
   int rows = 0, columns = 0;  // of a warpgroup's part
   Type type = Type::none;
-  int warpgroup = -1;                // in whose body it is declared; -1: each has one
-  std::optional<int> column = {};    // the first; none: no product adds to it
-  std::optional<int> operand = {};   // the first of A, where that is of registers
-  std::optional<int> scales = {};    // the first of scales
+  int warpgroup = -1;               // in whose body it is declared; -1: each has one
+  std::optional<int> column = {};   // the first; none: no product adds to it
+  std::optional<int> operand = {};  // the first of A, where that is of registers
+  std::optional<int> beside = {};   // the first of scales, or of metadata
   // Its fragments', row by row.
   std::vector<std::shared_ptr<VariableRecord>> fragments = {};
   codegen::Variable begun = {};  // u32, 0: it is zero, whatever tensor memory holds
@@ -59,9 +59,9 @@ struct TensorSum {
 /// Those of a kernel, and what they share.
 struct TensorSums {
   std::vector<std::shared_ptr<TensorSum>> all;
-  int columns = 0;  // that products accumulate in
-  bool pairs = false;  // of CTAs multiply: all products of the kernel
-  std::set<int> votes = {};  // conditions that are the same in all lanes of a warp
+  int columns = 0;                // that products accumulate in
+  bool pairs = false;             // of CTAs multiply: all products of the kernel
+  std::set<int> votes = {};       // conditions that are the same in all lanes of a warp
   codegen::Pointer address = {};  // where tcgen05.alloc writes that of the first one
   codegen::Pointer done = {};     // an mbarrier for each warpgroup, at which it waits for products
   // Of the first CTA of a pair, for each of its warpgroups: where the warps of both meet.

@@ -203,7 +203,7 @@ class TileProduct {
     Fragments left(first.a_.begin(), first.a_.end()), right(first.b_.begin(), first.b_.end());
     const Side load_a = side_a(mma_, a), load_b = side_b(mma_, b);
     const auto one_ahead = [&](int step, Fragments& loaded, const Side& load) {
-      Fragments now = std::move(loaded);
+      Fragments now = std::exchange(loaded, {});
       if (step + 1 < mma_.steps()) loaded = load(step + 1);
       return now;
     };
@@ -381,9 +381,8 @@ class TileProduct {
     if (sum.fragments().empty()) return mma_.state->log.note_empty("the accumulators"), WarpTile{};
     if (!at_place(mma_, Operand::c, sum)) return {};
     Accumulator out = make_accumulator(mma_, mma_.state->log.location());
-    const bool zero = std::ranges::all_of(sum.fragments(), [&](const Fragment& each) {
-      return is_still_zero(*mma_.state, each);
-    });
+    const bool zero = std::ranges::all_of(
+        sum.fragments(), [&](const Fragment& each) { return is_still_zero(*mma_.state, each); });
     if (!fresh && !zero) out = sum;
     multiply_into(*out.tensor_, fresh || zero);
     return out;
@@ -392,6 +391,7 @@ class TileProduct {
   void multiply_into(TensorSum& sum, bool fresh) const {
     const Tensor b = *in_shared_memory(b_);
     if (a_.data_.scales) return multiply_scaled_into(sum, fresh);
+    if (a_.data_.metadata) return multiply_sparse_into(sum, fresh);
     if (const auto a = in_shared_memory(a_)) {
       if (fits(mma_, *a, b)) tensor_multiply(mma_, sum, *a, b, fresh);
     } else if (const WarpTile& tile = *fragments(a_); takes(tile, b)) {
@@ -404,8 +404,17 @@ class TileProduct {
     if (!fit_scaled(mma_, *shared(a_), scales_a, *shared(b_), scales_b) ||
         !are_scales(mma_, scales_a, Operand::a) || !are_scales(mma_, scales_b, Operand::b))
       return;
-    const TensorScaled scaled{tensor_of(scales_a), tensor_of(scales_b)};
-    tensor_multiply(mma_, sum, tensor_of(*shared(a_)), tensor_of(*shared(b_)), fresh, &scaled);
+    tensor_multiply(mma_, sum, tensor_of(*shared(a_)), tensor_of(*shared(b_)), fresh,
+                    {.scales_a = &tensor_of(scales_a), .scales_b = &tensor_of(scales_b)});
+  }
+
+  void multiply_sparse_into(TensorSum& sum, bool fresh) const {
+    const Shared& metadata = *a_.data_.metadata;
+    if (!fit_sparse(mma_, *shared(a_), metadata, *shared(b_)) ||
+        !require_barrier(*mma_.state, tensor_of(metadata)))
+      return;
+    tensor_multiply(mma_, sum, tensor_of(*shared(a_)), tensor_of(*shared(b_)), fresh,
+                    {.metadata = &tensor_of(metadata)});
   }
 
   // Whether these are A in registers, and B, of the tiled MMA; reports if not.
@@ -434,7 +443,8 @@ using detail::tensor_of;
 
 FirstStep TiledMma::first_step(const Shared& a_stage, const Shared& b_stage, Here at) const {
   FirstStep out;
-  if (!KernelState::begins(parts_.state, at) || parts_.from_panels() || parts_.kind.shape.shape.m == 0)
+  if (!KernelState::begins(parts_.state, at) || parts_.from_panels() ||
+      parts_.kind.shape.shape.m == 0)
     return out;
   const FragmentKind a = operand_a(parts_.kind.shape, parts_.kind.a),
                      b = operand_b(parts_.kind.shape, parts_.kind.b),

@@ -33,6 +33,8 @@ WarpTile scaled_product(const TiledParts& mma, const WarpTile& sum, bool fresh, 
 /// Whether the operands of a block-scaled product have the tile's shapes; reports if not.
 bool fit_scaled(const TiledParts& mma, const Shared& a, const Shared& a_scales, const Shared& b,
                 const Shared& b_scales);
+/// The same of a product with a sparse A.
+bool fit_sparse(const TiledParts& mma, const Shared& a, const Shared& metadata, const Shared& b);
 /// Whether a matrix in shared memory is the scales of an operand; reports if not.
 bool are_scales(const TiledParts& mma, const Shared& scales, Operand operand);
 /// The metadata of a stage: TiledMma::metadata_tile().

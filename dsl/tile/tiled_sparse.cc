@@ -13,7 +13,6 @@ namespace tartan::TARTAN_ABI {
 
 namespace {
 
-using detail::tensor_of;
 using detail::TiledParts;
 
 // The metadata words of 16 rows and one instruction's k: two lanes of each quad hold them, or all
@@ -52,16 +51,20 @@ std::vector<codegen::Value> metadata_registers(const TiledParts& mma, const Shar
 
 }  // namespace
 
+bool detail::fit_sparse(const TiledParts& mma, const Shared& a, const Shared& metadata,
+                        const Shared& b) {
+  const Layout words = metadata_layout(mma);
+  return require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.columns_a(),
+                       "A of the tiled MMA") &
+         require_shape(*mma.state, tensor_of(metadata), *words.rows.constant(),
+                       *words.cols.constant(), "the metadata of the tiled MMA") &
+         require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA");
+}
+
 WarpTile detail::sparse_product(const TiledParts& mma, const WarpTile& sum, bool fresh,
                                 const Shared& a, const Shared& metadata, const Shared& b) {
   const Here at = mma.state->log.location();
-  const Layout words = metadata_layout(mma);
-  const bool shapes =
-      require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.columns_a(), "A of the tiled MMA") &
-      require_shape(*mma.state, tensor_of(metadata), *words.rows.constant(), *words.cols.constant(),
-                    "the metadata of the tiled MMA") &
-      require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA");
-  if (!shapes) return {};
+  if (!fit_sparse(mma, a, metadata, b)) return {};
   if (by_warpgroups(mma, sum, true)) {
     if (!at_place(mma, Operand::c, sum)) return {};
     return WarpTile(

@@ -96,7 +96,7 @@ TEST_P(RolesCounts, AreOfGlobalMemoryThatNobodyWrites) {
   EXPECT_EQ(run(2 * size, body(false)), expected(2 * size, 0, 2 * size));
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, RolesCounts, testing::Values("sm_80", "sm_90a"),
+INSTANTIATE_TEST_SUITE_P(Targets, RolesCounts, testing::Values("sm_80", "sm_90a", "sm_100a"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

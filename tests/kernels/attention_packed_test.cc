@@ -267,8 +267,9 @@ TEST_P(PackedAttention, NoSequenceSeesAnother) {
   }
 }
 
-// The same targets that attention_test.cc has: mma.sync with and without cp.async, wgmma and TMA.
-INSTANTIATE_TEST_SUITE_P(Targets, PackedAttention, testing::Values("sm_80", "sm_90a"),
+// The same targets that attention_test.cc has: mma.sync with and without cp.async, wgmma and TMA,
+// tcgen05.
+INSTANTIATE_TEST_SUITE_P(Targets, PackedAttention, testing::Values("sm_80", "sm_90a", "sm_100a"),
                          [](const auto& each) { return std::string(each.param); });
 
 TEST(AttentionPacked, GpuAgrees) {

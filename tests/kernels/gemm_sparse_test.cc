@@ -153,6 +153,30 @@ TEST(SparseGemm, WgmmaMultipliesTilesOfAnyDepth) {
     }
 }
 
+// By tcgen05, in two orders of warps and with all checks.
+TEST(SparseGemm, ByTcgen05) {
+  for (const Gemm& type : warpgroup_types) {
+    if (type.accumulator == f16) continue;
+    for (const int depth : {1, 2, 4}) {
+      Gemm options = by_warpgroups(type, 64);
+      options.tile.warps_m = 4, options.tile.k = depth * 512 / bits(options.a);
+      const Sparse sparse(options, 130, 72, 264);
+      const auto compiled =
+          compile(kernels::sparse_gemm(sparse.product.options), testing_gemm::target_of("sm_100a"));
+      ASSERT_TRUE(compiled) << compiled.diags().text();
+      EXPECT_NE(compiled->ptx.find("tcgen05.mma.sp"), std::string::npos);
+      for (const char* const schedule : {"", "1"}) {
+        DeviceOptions with{.hardware = "sm_100a", .checks = Checks::all};
+        with.schedule = schedule;
+        Device device = *Device::open("emulator", with);
+        SCOPED_TRACE(fmt::format("{} and {}, depth {}", name(type.a), name(type.b), depth));
+        EXPECT_EQ(sparse.product.wrong(testing_gemm::run_on(device, *compiled, sparse.launch())),
+                  0);
+      }
+    }
+  }
+}
+
 TEST(SparseGemm, SchedulesMatchDenseGemm) {
   if (other_gpu()) GTEST_SKIP();
   for (const char* target : {"sm_80", "sm_90", "sm_90a"})

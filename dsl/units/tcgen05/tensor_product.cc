@@ -57,17 +57,20 @@ const KindRow* row_of(const MmaKind& kind, Type scale) {
   return out == std::end(kinds) ? nullptr : out;
 }
 
-std::string spelling_of(std::string_view kind, int ctas) {
-  return fmt::format("tcgen05.mma.cta_group::{}.kind::{}", ctas, kind);
+std::string spelling_of(std::string_view kind, int ctas, bool sparse) {
+  return fmt::format("tcgen05.mma{}.cta_group::{}.kind::{}", sparse ? ".sp" : "", ctas, kind);
 }
 
-bool has(const Target& target, std::string_view kind) {
-  const std::string text = spelling_of(kind, 1);
+bool has(const Target& target, std::string_view kind, bool sparse = false) {
+  const std::string text = spelling_of(kind, 1, sparse);
   const isa::Spelling spelling = isa::read_spelling(text);
   return std::ranges::any_of(spelling.signatures, [&](const isa::Signature* each) {
     return isa::missing(*each, spelling, target) == nullptr;
   });
 }
+
+// Bytes of B along k of one instruction; a sparse A has half of them.
+int step_bytes_b(const TensorForm& form) { return tensor_step_bytes * (form.sparse ? 2 : 1); }
 
 // Numbers of columns, as the emulator and CUTLASS allow them.
 int multiple_of_columns(TensorMmaKind kind, int rows, int n) {
@@ -77,7 +80,9 @@ int multiple_of_columns(TensorMmaKind kind, int rows, int n) {
 
 }  // namespace
 
-std::string spelling_of(const TensorForm& form) { return spelling_of(form.name, form.ctas); }
+std::string spelling_of(const TensorForm& form) {
+  return spelling_of(form.name, form.ctas, form.sparse);
+}
 
 bool has_tensor_kind(const Target& target, const MmaKind& kind, Type scale) {
   const KindRow* const row = row_of(kind, scale);
@@ -92,7 +97,7 @@ std::string why_alone(const KernelState& state, const TensorForm& form, const Mm
   const auto& options = state.config.options;
   if (options.cluster != 2 || options.cluster_columns != 1)
     return fmt::format("a pair is a cluster of 2 CTAs, the kernel's are of {}", options.cluster);
-  if (form.scales) return "scaled kinds are of one CTA";
+  if (form.scales || form.sparse) return "scaled and sparse kinds are of one CTA";
   if (form.rows != 128) return "each CTA of a pair has 128 rows of a warpgroup";
   // Half of the columns are whole lines of panels.
   const int unit = kind.a == s8 || kind.a == u8 ? 32 : 16;
@@ -113,18 +118,19 @@ std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const Mm
   const bool bytes = row && row->kind == TensorMmaKind::mxf8f6f4;
   if (row)
     out.kind = row->kind, out.name = row->name, out.scales = row->scales,
-    out.step = 8 * tensor_step_bytes / (bytes ? 8 : bits(kind.a));
+    out.sparse = kind.shape.sparse,
+    out.step = 8 * step_bytes_b(out) / (bytes ? 8 : bits(kind.a));
   if (!kind.best) why_not = "the kernel asks for another instruction";
   else if (options.d != Type::none && options.d != kind.c)
     why_not = fmt::format("its results have the accumulator's type, {}", name(kind.c));
-  else if (kind.shape.sparse) why_not = "sparse kinds are not by tcgen05 yet";
-  else if (options.scale_type != Type::none && rows != 128)
-    why_not = "a warpgroup has 128 rows of a scaled kind";
+  else if ((kind.shape.sparse || options.scale_type != Type::none) && rows != 128)
+    why_not = "a warpgroup has 128 rows of a sparse or scaled kind; use m = 32 * warps_m";
   else if (!row || options.satfinite)
     why_not = fmt::format("no kind multiplies {} and {} into {}{}", name(kind.a), name(kind.b),
                           name(kind.c), options.satfinite ? " with .satfinite" : "");
-  else if (!has(state.config.target, row->name))
-    why_not = fmt::format("{} has no {}", state.config.target.text(), spelling_of(row->name, 1));
+  else if (!has(state.config.target, row->name, out.sparse))
+    why_not = fmt::format("{} has no {}", state.config.target.text(),
+                          spelling_of(row->name, 1, out.sparse));
   else if (state.config.options.producers == 0) why_not = "no producer warps fill its operands";
   else if (tile.warps_k != 1) why_not = "a warpgroup computes all of k; use warps_k = 1";
   else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m % warpgroups ||
@@ -180,10 +186,15 @@ struct FirstOperand {
   std::function<Value(int step)> operand;
 };
 
+// What a product reads in tensor memory beside its sums.
+struct Beside {
+  std::optional<TensorScales> scales = {};
+  std::optional<TensorMetadata> metadata = {};
+};
+
 // The k-steps of a product, by the thread that issues them.
 void issue(const TiledParts& mma, const Value& sum, const Value& begun, const FirstOperand& a,
-           const Tensor& b, const OperandPanels& panels_b, const TensorScales* scales,
-           bool fresh) {
+           const Tensor& b, const OperandPanels& panels_b, const Beside& beside, bool fresh) {
   KernelState& state = *mma.state;
   codegen::FunctionBuilder& f = state.f();
   const TensorForm& form = *mma.tensor;
@@ -197,10 +208,14 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
                                                               .mn_major_a = a.mn_major,
                                                               .mn_major_b = !panels_b.along_k,
                              .scale = mma.options.scale_type};
-  const TileDescriptors of_b(state, b, panels_b, tensor_step_bytes, 0, StageAccess::tensor_read);
+  product.sparse = form.sparse;
+  const auto& [scales, metadata] = beside;
+  const TileDescriptors of_b(state, b, panels_b, step_bytes_b(form), 0, StageAccess::tensor_read);
   const std::string text =
       spelling_of(form) + (a.in_tensor_memory ? " [%0], [%1]" : " [%0], %1") +
-      (scales ? ", %2, %3, [%5], [%6], %4;" : ", %2, %3, %4;");
+      (scales     ? ", %2, %3, [%5], [%6], %4;"
+       : metadata ? ", %2, [%5], %3, %4;"
+                  : ", %2, %3, %4;");
   for (int step = 0; step < mma.tile.k / form.step; ++step) {
     const Value adds = step > 0 ? f.constant(Type::pred, 1)
                        : fresh  ? f.constant(Type::pred, 0)
@@ -211,6 +226,8 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
         b32, static_cast<std::int64_t>(*isa::instruction_descriptor(form.kind, product)));
     std::vector<Value> operands{sum, a.operand(step), of_b.at(step, bits(b.type)), descriptor,
                                 adds};
+    if (metadata)
+      operands.push_back(f.add(metadata->first, f.constant(u32, step * metadata->columns)));
     if (scales) {
       operands.push_back(f.add(scales->a, f.constant(u32, word * scales->columns_a)));
       operands.push_back(f.add(scales->b, f.constant(u32, word * scales->columns_b)));
@@ -221,14 +238,13 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
 
 // By the thread that issues; `left` describes A there.
 void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOperand()>& left,
-              const Tensor& b, const OperandPanels& panels_b, const TensorScales* scales,
-              bool fresh) {
+              const Tensor& b, const OperandPanels& panels_b, const Beside& beside, bool fresh) {
   KernelState& state = *mma.state;
   codegen::FunctionBuilder& f = state.f();
   note(state, sum, fresh ? TensorSum::What::multiplied : TensorSum::What::added);
   const Value first = first_column(state, sum), begun = f.get(sum.begun);
   f.if_then(issues_products(state), [&] {
-    issue(mma, first, begun, left(), b, panels_b, scales, fresh);
+    issue(mma, first, begun, left(), b, panels_b, beside, fresh);
   });
   f.set(sum.begun, f.constant(u32, 1));
   for (const auto& each : sum.fragments) ++each->version;
@@ -237,7 +253,7 @@ void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOp
 }  // namespace
 
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, const Tensor& b,
-                     bool fresh, const TensorScaled* scaled) {
+                     bool fresh, const TensorData& data) {
   KernelState& state = *mma.state;
   const auto panels_a = operand_panels(state, a, Operand::a, StageAccess::tensor_read),
              panels_b = operand_panels(state, b, Operand::b, StageAccess::tensor_read);
@@ -253,11 +269,15 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, con
                   return of_a.at(step, width);
                 }};
   };
-  std::optional<TensorScales> scales;
-  if (scaled)
-    scales = store_scales(state, sum, mma.warp_m / 4 * mma.tensor->rows,
-                          mma.tile.k / mma.scale_block() / 4, scaled->a, scaled->b);
-  multiply(mma, sum, left, b, *panels_b, scales ? &*scales : nullptr, fresh);
+  const Scalar first_row = mma.warp_m / 4 * mma.tensor->rows;
+  Beside beside;
+  if (data.scales_a)
+    beside.scales = store_scales(state, sum, first_row, mma.tile.k / mma.scale_block() / 4,
+                                 *data.scales_a, *data.scales_b);
+  if (data.metadata)
+    beside.metadata = store_metadata(state, sum, first_row, mma.tile.k / mma.tensor->step,
+                                     bits(mma.kind.a) == 8, *data.metadata);
+  multiply(mma, sum, left, b, *panels_b, beside, fresh);
 }
 
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, const Tensor& b,
@@ -272,7 +292,7 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, c
                   return f.add(first, f.constant(u32, step * (tensor_step_bytes / 4)));
                 }};
   };
-  multiply(mma, sum, left, b, *panels_b, nullptr, fresh);
+  multiply(mma, sum, left, b, *panels_b, {}, fresh);
 }
 
 }  // namespace tartan::TARTAN_ABI::detail

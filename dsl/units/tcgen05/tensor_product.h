@@ -23,6 +23,7 @@ struct TensorForm {
   isa::TensorMmaKind kind;
   std::string_view name;  // ".kind::" and what follows
   int scales = 0;  // of a row in one step, of block-scaled kinds
+  bool sparse = false;
   int rows = 128;  // of a warpgroup
   int ctas = 1;    // that multiply together
   int step = 0;    // elements along k of one instruction
@@ -47,11 +48,12 @@ void note(KernelState& state, TensorSum& sum, TensorSum::What what, TensorSum::P
 /// Whether it has the rows and columns of a tiled MMA.
 bool accumulates(const TiledParts& mma, const TensorSum& sum);
 /// sum += A * B, or without what it was. A of fragments goes through tensor memory.
-struct TensorScaled {
-  const Tensor &a, &b;  // scales of A and B
+/// What block-scaled and sparse kinds take, in shared memory.
+struct TensorData {
+  const Tensor *scales_a = nullptr, *scales_b = nullptr, *metadata = nullptr;
 };
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, const Tensor& b,
-                     bool fresh, const TensorScaled* scaled = nullptr);
+                     bool fresh, const TensorData& data = {});
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, const Tensor& b,
                      bool fresh);
 

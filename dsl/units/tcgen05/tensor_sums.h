@@ -26,6 +26,14 @@ struct TensorScales {
 /// Stores scales of a stage: `words` times four along k, from A's row `first_row` on.
 TensorScales store_scales(KernelState& state, TensorSum& sum, const Scalar& first_row, int words,
                           const Tensor& a, const Tensor& b);
+/// Metadata of a sparse A, by its first column: for each step along k, so many.
+struct TensorMetadata {
+  codegen::Value first;
+  int columns;
+};
+/// `bytes`: of elements of 8 bits.
+TensorMetadata store_metadata(KernelState& state, TensorSum& sum, const Scalar& first_row,
+                              int steps, bool bytes, const Tensor& metadata);
 /// Stores A of a product of that accumulator beside it; the address of its first column.
 codegen::Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a);
 
