@@ -24,26 +24,30 @@ struct KindRow {
   Type types[5];  // of A and B, of which it takes any two unless they must be `alike`
   bool alike;
   Type sum;
-  // Of block-scaled kinds: mma.sync's name, the type of scales, how many a row has in one step.
+  // Of block-scaled kinds: mma.sync's name, the type of scales, how many a row has in one step. They
+  // have a second spelling, which takes a later PTX version and is the only one of families.
   isa::Kind scaled = isa::Kind::none;
   Type scale = Type::none;
   int scales = 0;
+  std::string_view of_families = {};
 };
+// clang-format off
 constexpr KindRow kinds[] = {
     {TensorMmaKind::f16, "f16", {f16, bf16}, true, f32},
     {TensorMmaKind::tf32, "tf32", {tf32}, true, f32},
     {TensorMmaKind::f8f6f4, "f8f6f4", {e4m3, e5m2}, false, f32},
     {TensorMmaKind::i8, "i8", {s8, u8}, false, s32},
     {TensorMmaKind::mxf8f6f4, "mxf8f6f4.block_scale.scale_vec::1X",
-     {e4m3, e5m2, Type::e2m3, Type::e3m2, Type::e2m1}, false, f32, isa::Kind::mxf8f6f4,
-     Type::ue8m0, 1},
+     {e4m3, e5m2, Type::e2m3, Type::e3m2, Type::e2m1}, false, f32,
+     isa::Kind::mxf8f6f4, Type::ue8m0, 1, "mxf8f6f4.block_scale.block32"},
     {TensorMmaKind::mxf4, "mxf4.block_scale.scale_vec::2X", {Type::e2m1}, true, f32,
-     isa::Kind::mxf4, Type::ue8m0, 2},
+     isa::Kind::mxf4, Type::ue8m0, 2, "mxf4.block_scale.block32"},
     {TensorMmaKind::mxf4nvf4, "mxf4nvf4.block_scale.scale_vec::2X", {Type::e2m1}, true, f32,
-     isa::Kind::mxf4nvf4, Type::ue8m0, 2},
+     isa::Kind::mxf4nvf4, Type::ue8m0, 2, "mxf4nvf4.block_scale.block32"},
     {TensorMmaKind::mxf4nvf4, "mxf4nvf4.block_scale.scale_vec::4X", {Type::e2m1}, true, f32,
-     isa::Kind::mxf4nvf4, Type::ue4m3, 4},
+     isa::Kind::mxf4nvf4, Type::ue4m3, 4, "mxf4nvf4.block_scale.block16"},
 };
+// clang-format on
 
 const KindRow* row_of(const MmaKind& kind, Type scale) {
   const auto has = [](const KindRow& row, Type type) {
@@ -69,6 +73,12 @@ bool has(const Target& target, std::string_view kind, bool sparse = false) {
   });
 }
 
+// The kind's name that a target has; if it has none, the first one.
+std::string_view name_for(const Target& target, const KindRow& row, bool sparse) {
+  const bool second = !row.of_families.empty() && !has(target, row.name, sparse);
+  return second && has(target, row.of_families, sparse) ? row.of_families : row.name;
+}
+
 // Bytes of B along k of one instruction; a sparse A has half of them.
 int step_bytes_b(const TensorForm& form) { return tensor_step_bytes * (form.sparse ? 2 : 1); }
 
@@ -86,7 +96,7 @@ std::string spelling_of(const TensorForm& form) {
 
 bool has_tensor_kind(const Target& target, const MmaKind& kind, Type scale) {
   const KindRow* const row = row_of(kind, scale);
-  return row && target.has(Feature::tensor_memory) && has(target, row->name);
+  return row && target.has(Feature::tensor_memory) && has(target, name_for(target, *row, false));
 }
 
 namespace {
@@ -117,8 +127,8 @@ std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const Mm
   // Elements of six and four bits take bytes, except of the kinds of four bits alone.
   const bool bytes = row && row->kind == TensorMmaKind::mxf8f6f4;
   if (row)
-    out.kind = row->kind, out.name = row->name, out.scales = row->scales,
-    out.sparse = kind.shape.sparse,
+    out.kind = row->kind, out.scales = row->scales, out.sparse = kind.shape.sparse,
+    out.name = name_for(state.config.target, *row, out.sparse),
     out.step = 8 * step_bytes_b(out) / (bytes ? 8 : bits(kind.a));
   if (!kind.best) why_not = "the kernel asks for another instruction";
   else if (options.d != Type::none && options.d != kind.c)
@@ -128,9 +138,9 @@ std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const Mm
   else if (!row || options.satfinite)
     why_not = fmt::format("no kind multiplies {} and {} into {}{}", name(kind.a), name(kind.b),
                           name(kind.c), options.satfinite ? " with .satfinite" : "");
-  else if (!has(state.config.target, row->name, out.sparse))
+  else if (!has(state.config.target, out.name, out.sparse))
     why_not = fmt::format("{} has no {}", state.config.target.text(),
-                          spelling_of(row->name, 1, out.sparse));
+                          spelling_of(out.name, 1, out.sparse));
   else if (state.config.options.producers == 0) why_not = "no producer warps fill its operands";
   else if (tile.warps_k != 1) why_not = "a warpgroup computes all of k; use warps_k = 1";
   else if (tile.warps_n != 1 || tile.warps_m % 4 || tile.m % warpgroups ||
