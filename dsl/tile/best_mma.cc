@@ -66,9 +66,11 @@ MmaKind Builder::best_mma(Type a, Type b, Type c, const MmaOptions& options, Her
     const MmaShape shape{elsewhere->shape, false, elsewhere->sparsity != isa::Sparsity::dense,
                          elsewhere->kind};
     const MmaKind kind{shape, a, b, c, true};
-    if (!shape.sparse &&
-        detail::has_tensor_kind(state_->config.target, kind, options.scale_type))
+    if (!shape.sparse && detail::has_tensor_kind(state_->config.target, kind, options.scale_type))
       return kind;
+    if (const auto later =
+            detail::later_tensor_kind(state_->config.target, kind, options.scale_type))
+      state_->log.would_take(*later);
   }
   if (best) {
     std::vector<std::string> refused;

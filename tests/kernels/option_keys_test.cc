@@ -74,8 +74,9 @@ TEST(OptionKeys, HaveAllMembersInTheirOrder) {
                                .multiple_c = 5,
                                .tile = tile,
                                .stages = 6,
+                               .producers = 7,
                                .epilogue = epilogue}),
-            "1 2 3 " + types({e5m2, e4m3, Type::ue4m3}) + "3 " + types({bf16}) + "4 5 6 " +
+            "1 2 3 " + types({e5m2, e4m3, Type::ue4m3}) + "3 " + types({bf16}) + "4 5 6 7 " +
                 tile_key + epilogue_key);
   EXPECT_EQ(key_of(ScaledGemm{.m = 1,
                               .n = 2,

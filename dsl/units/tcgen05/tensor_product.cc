@@ -99,6 +99,18 @@ bool has_tensor_kind(const Target& target, const MmaKind& kind, Type scale) {
   return row && target.has(Feature::tensor_memory) && has(target, name_for(target, *row, false));
 }
 
+std::optional<Since> later_tensor_kind(const Target& target, const MmaKind& kind, Type scale) {
+  const KindRow* const row = row_of(kind, scale);
+  if (!row || !has_tensor_kind({target.arch, newest_version}, kind, scale)) return std::nullopt;
+  const std::string text = spelling_of(row->name, 1, false);
+  const isa::Spelling spelling = isa::read_spelling(text);
+  for (const isa::Signature* const each : spelling.signatures)
+    if (const Since* const lacks = isa::missing(*each, spelling, target);
+        lacks && lacks->has(target.arch))
+      return *lacks;
+  return std::nullopt;
+}
+
 namespace {
 
 // Why a pair of CTAs cannot multiply; empty if it can.

@@ -22,7 +22,7 @@ namespace tartan::TARTAN_ABI::detail {
 struct TensorForm {
   isa::TensorMmaKind kind;
   std::string_view name;  // ".kind::" and what follows
-  int scales = 0;  // of a row in one step, of block-scaled kinds
+  int scales = 0;         // of a row in one step, of block-scaled kinds
   bool sparse = false;
   int rows = 128;  // of a warpgroup
   int ctas = 1;    // that multiply together
@@ -38,6 +38,8 @@ std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const Mm
 
 /// Whether a target multiplies such elements by tcgen05, whatever the tile.
 bool has_tensor_kind(const Target& target, const MmaKind& kind, Type scale);
+/// What it lacks for them that a later PTX version has.
+std::optional<Since> later_tensor_kind(const Target& target, const MmaKind& kind, Type scale);
 
 /// An accumulator that products may keep in tensor memory, and its fragments.
 std::shared_ptr<TensorSum> declare_tensor_sum(const TiledParts& mma,
