@@ -57,10 +57,13 @@ bool by_tensor(const Gemm& options, const Target& target) {
   const bool alike = options.a == options.b, floating = info(options.a).floating,
              bytes = bits(options.a) == 8 && bits(options.b) == 8 &&
                      floating == info(options.b).floating,
-             known = bytes || (alike && (options.a == f16 || options.a == bf16 || options.a == f32));
-  return known && options.accumulator == (floating ? f32 : s32) && tile.m % warpgroups == 0 &&
-         (rows == 64 || rows == 128) && tile.n % 16 == 0 && tile.n <= 256 &&
-         warpgroups * tile.products * tile.n <= most_columns && suits_warpgroups(options, tile);
+             known =
+                 bytes || (alike && (options.a == f16 || options.a == bf16 || options.a == f32));
+  const bool half = options.accumulator == f16 && (options.a == f16 || (bytes && floating));
+  return known && (half || options.accumulator == (floating ? f32 : s32)) &&
+         tile.m % warpgroups == 0 && (rows == 64 || rows == 128) && tile.n % 16 == 0 &&
+         tile.n <= 256 && warpgroups * tile.products * tile.n <= most_columns &&
+         suits_warpgroups(options, tile);
 }
 
 bool by_pairs(const Gemm& options, const Target& target) {

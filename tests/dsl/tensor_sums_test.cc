@@ -91,7 +91,8 @@ void compare(const Step& step, const Step& end, const Expected& expected) {
       const auto done = device.synchronize();
       ASSERT_TRUE(done) << done.diags().text();
       for (const Finding& finding : device.findings())
-        if (finding.id != "proxy-fence-read") ADD_FAILURE() << finding.id << ": " << finding.message;
+        if (finding.id != "proxy-fence-read")
+          ADD_FAILURE() << finding.id << ": " << finding.message;
       const auto got = testing_numbers::decode(f32, *of_c.read_all<std::byte>());
       int wrong = 0;
       // Of wgmma, a warp has 16 rows of each 64; else 32.
@@ -111,9 +112,8 @@ void compare(const Step& step, const Step& end, const Expected& expected) {
 void add(const Parts& p) { p.mma.add(p.sum, p.a, p.b); }
 
 TEST(TensorSums, AddUp) {
-  compare(add, {}, [](int i, int j, int) {
-    return product(i, j, 0) + product(i, j, 1) + product(i, j, 2);
-  });
+  compare(add, {},
+          [](int i, int j, int) { return product(i, j, 0) + product(i, j, 1) + product(i, j, 2); });
 }
 
 TEST(TensorSums, BeginAnew) {
@@ -138,7 +138,8 @@ TEST(TensorSums, ChangeBetweenProducts) {
         add(p);
         p.sum = map(p.sum, [](Scalar x) { return x * 2; });
       },
-      {}, [](int i, int j, int) {
+      {},
+      [](int i, int j, int) {
         return product(i, j, 0) * 8 + product(i, j, 1) * 4 + product(i, j, 2) * 2;
       });
 }
@@ -149,9 +150,8 @@ TEST(TensorSums, ChangeBeforeTheFirstProduct) {
         p.k.when(p.t == 0, [&] { p.sum = map(p.sum, [](Scalar x) { return x + 5; }); });
         add(p);
       },
-      {}, [](int i, int j, int) {
-        return 5 + product(i, j, 0) + product(i, j, 1) + product(i, j, 2);
-      });
+      {},
+      [](int i, int j, int) { return 5 + product(i, j, 0) + product(i, j, 1) + product(i, j, 2); });
 }
 
 // A condition that holds in some warps, and one that holds in some steps.
@@ -162,7 +162,8 @@ TEST(TensorSums, ChangeInSomeWarps) {
         p.k.when(p.k.warp() % 2 == 1, [&] { p.sum = map(p.sum, [](Scalar x) { return x + 1; }); });
         p.k.when(p.t == 1, [&] { p.sum = map(p.sum, [](Scalar x) { return x * 2; }); });
       },
-      {}, [](int i, int j, int warp) {
+      {},
+      [](int i, int j, int warp) {
         const int odd = warp % 2;
         return (product(i, j, 0) + product(i, j, 1) + 2 * odd) * 2 + product(i, j, 2) + odd;
       });
@@ -174,9 +175,8 @@ TEST(TensorSums, ChangeInALoop) {
         add(p);
         p.k.loop(0, p.t, 1, [&](Scalar) { p.sum = map(p.sum, [](Scalar x) { return x + 1; }); });
       },
-      {}, [](int i, int j, int) {
-        return product(i, j, 0) + product(i, j, 1) + product(i, j, 2) + 3;
-      });
+      {},
+      [](int i, int j, int) { return product(i, j, 0) + product(i, j, 1) + product(i, j, 2) + 3; });
 }
 
 // Of two sums, one has products and the other their total.
@@ -187,7 +187,8 @@ TEST(TensorSums, ArePromoted) {
         p.mma.multiply(part, p.a, p.b);
         p.sum += map(part, [&](Scalar x) { return x * 3; });
       },
-      {}, [](int i, int j, int) {
+      {},
+      [](int i, int j, int) {
         return 3 * (product(i, j, 0) + product(i, j, 1) + product(i, j, 2));
       });
 }
@@ -205,7 +206,8 @@ TEST(TensorSums, AreUpdated) {
         p.k.when(p.t == 1, [&] { p.sum = map(p.sum, [](Scalar x) { return x + 1; }); });
         twice(p.sum);
       },
-      {}, [](int i, int j, int warp) {
+      {},
+      [](int i, int j, int warp) {
         const int by = warp == 1 ? 8 : 4;
         int sum = product(i, j, 0) * by;
         sum = ((sum + product(i, j, 1)) * by / 2 + 1) * 2;
@@ -220,7 +222,8 @@ TEST(TensorSums, OldValuesStay) {
         add(p);
         p.sum = p.sum.load() - before;
       },
-      {}, [](int i, int j, int) {
+      {},
+      [](int i, int j, int) {
         // s0 = p0; s1 = (s0 + p1) - s0; s2 = (s1 + p2) - s1.
         return product(i, j, 2);
       });
@@ -234,20 +237,19 @@ TEST(TensorSums, AInRegisters) {
         left = p.mma.load_a(p.a);
         p.mma.add(p.sum, left, p.b);
       },
-      {}, [](int i, int j, int) {
-        return product(i, j, 0) + product(i, j, 1) + product(i, j, 2);
-      });
+      {}, [](int i, int j, int) { return product(i, j, 0) + product(i, j, 1) + product(i, j, 2); });
 }
 
 TEST(TensorSums, AfterTheLastProduct) {
-  compare(add,
-          [](const Parts& p) {
-            p.k.when(p.k.warp() == 2, [&] { p.sum = map(p.sum, [](Scalar x) { return -x; }); });
-          },
-          [](int i, int j, int warp) {
-            const int all = product(i, j, 0) + product(i, j, 1) + product(i, j, 2);
-            return warp == 2 ? -all : all;
-          });
+  compare(
+      add,
+      [](const Parts& p) {
+        p.k.when(p.k.warp() == 2, [&] { p.sum = map(p.sum, [](Scalar x) { return -x; }); });
+      },
+      [](int i, int j, int warp) {
+        const int all = product(i, j, 0) + product(i, j, 1) + product(i, j, 2);
+        return warp == 2 ? -all : all;
+      });
 }
 
 std::string explained(const Tile& of, const MmaOptions& with = {}, Type type = f16,
@@ -284,8 +286,6 @@ TEST(TensorSums, ExplainWhyNot) {
       "tcgen05.mma: a warpgroup computes 128 or 64 rows and all columns; use warps_m = 4");
   has(explained({.m = 128, .n = 40, .k = 32, .warps_m = 4, .warps_n = 1}),
       "tcgen05.mma: n = 40: expected a multiple of 16 up to 256");
-  has(explained({.m = 64, .n = 64, .k = 32, .warps_m = 4, .warps_n = 1}, {}, f16, f16),
-      "no kind multiplies f16 and f16 into f16");
   has(explained({.m = 128, .n = 64, .k = 32, .warps_m = 4, .warps_n = 1}, {.ctas = 2}),
       "a pair of CTAs: a pair is a cluster of 2 CTAs, the kernel's are of 1");
   has(explained({.m = 128, .n = 64, .k = 32, .warps_m = 4, .warps_n = 1}, {.ctas = 3}),

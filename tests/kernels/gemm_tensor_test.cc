@@ -50,15 +50,20 @@ TEST(GemmTensor, AwkwardSizes) {
     for (const auto& [m, n, k] :
          {std::array{1, 8, 8}, {130, 72, 64}, {128, 64, 1000}, {257, 136, 320}}) {
       SCOPED_TRACE(fmt::format("{} stages, {} x {} x {}", stages, m, n, k));
-      compare("sm_100a", Product(of_tile({.m = 128, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1},
-                                         stages),
-                                 m, n, k));
+      compare("sm_100a",
+              Product(of_tile({.m = 128, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1}, stages), m,
+                      n, k));
     }
 }
 
 TEST(GemmTensor, EveryType) {
-  for (const auto& [a, b] : {std::pair{f16, f16}, {bf16, bf16}, {f32, f32}, {Type::e4m3, Type::e4m3},
-                             {Type::e5m2, Type::e4m3}, {Type::s8, Type::s8}, {Type::u8, Type::s8}})
+  for (const auto& [a, b] : {std::pair{f16, f16},
+                             {bf16, bf16},
+                             {f32, f32},
+                             {Type::e4m3, Type::e4m3},
+                             {Type::e5m2, Type::e4m3},
+                             {Type::s8, Type::s8},
+                             {Type::u8, Type::s8}})
     for (const int k : {32, 656}) {
       SCOPED_TRACE(fmt::format("{} and {}, k = {}", name(a), name(b), k));
       Gemm options =
@@ -66,6 +71,26 @@ TEST(GemmTensor, EveryType) {
       options.a = a, options.b = b;
       if (bits(a) == 8 && !info(a).floating) options.accumulator = options.c = s32;
       compare("sm_100a", Product(options, 200, 136, k));
+    }
+}
+
+// Sums of 16 bits, and elements of six and four bits, which take a byte each in shared memory.
+TEST(GemmTensor, SmallSumsAndElements) {
+  for (const auto& [a, b] : {std::pair{f16, f16},
+                             {Type::e4m3, Type::e5m2},
+                             {Type::e3m2, Type::e2m3},
+                             {Type::e2m1, Type::e4m3},
+                             {Type::e2m1, Type::e2m1}})
+    for (const Type sum : {f32, f16}) {
+      SCOPED_TRACE(fmt::format("{} and {} into {}", name(a), name(b), name(sum)));
+      Gemm options = of_tile({.m = 128,
+                              .n = 64,
+                              .k = std::max(bits(a), bits(b)) == 16 ? 64 : 128,
+                              .warps_m = 4,
+                              .warps_n = 1},
+                             3);
+      options.a = a, options.b = b, options.accumulator = options.c = sum;
+      compare("sm_100a", Product(options, 200, 72, 272));
     }
 }
 

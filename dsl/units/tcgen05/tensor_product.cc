@@ -24,8 +24,8 @@ struct KindRow {
   Type types[5];  // of A and B, of which it takes any two unless they must be `alike`
   bool alike;
   Type sum;
-  // Of block-scaled kinds: mma.sync's name, the type of scales, how many a row has in one step. They
-  // have a second spelling, which takes a later PTX version and is the only one of families.
+  // Of block-scaled kinds: mma.sync's name, the type of scales, how many a row has in one step.
+  // They have a second spelling, which takes a later PTX version and is the only one of families.
   isa::Kind scaled = isa::Kind::none;
   Type scale = Type::none;
   int scales = 0;
@@ -34,8 +34,12 @@ struct KindRow {
 // clang-format off
 constexpr KindRow kinds[] = {
     {TensorMmaKind::f16, "f16", {f16, bf16}, true, f32},
+    {TensorMmaKind::f16, "f16", {f16}, true, f16},
     {TensorMmaKind::tf32, "tf32", {tf32}, true, f32},
-    {TensorMmaKind::f8f6f4, "f8f6f4", {e4m3, e5m2}, false, f32},
+    {TensorMmaKind::f8f6f4, "f8f6f4",
+     {e4m3, e5m2, Type::e2m3, Type::e3m2, Type::e2m1}, false, f32},
+    {TensorMmaKind::f8f6f4, "f8f6f4",
+     {e4m3, e5m2, Type::e2m3, Type::e3m2, Type::e2m1}, false, f16},
     {TensorMmaKind::i8, "i8", {s8, u8}, false, s32},
     {TensorMmaKind::mxf8f6f4, "mxf8f6f4.block_scale.scale_vec::1X",
      {e4m3, e5m2, Type::e2m3, Type::e3m2, Type::e2m1}, false, f32,
@@ -137,7 +141,8 @@ std::shared_ptr<const TensorForm> tensor_form(const KernelState& state, const Mm
   TensorForm out{.rows = rows};
   why_not.clear();
   // Elements of six and four bits take bytes, except of the kinds of four bits alone.
-  const bool bytes = row && row->kind == TensorMmaKind::mxf8f6f4;
+  const bool bytes =
+      row && (row->kind == TensorMmaKind::mxf8f6f4 || row->kind == TensorMmaKind::f8f6f4);
   if (row)
     out.kind = row->kind, out.scales = row->scales, out.sparse = kind.shape.sparse,
     out.name = name_for(state.config.target, *row, out.sparse),
@@ -179,7 +184,8 @@ std::shared_ptr<TensorSum> declare_tensor_sum(const TiledParts& mma,
                                                    .columns = mma.tile.n,
                                                    .type = mma.kind.c,
                                                    .warpgroup = state.roles.warpgroup});
-  for (const FragmentVariable& each : fragments) out->fragments.push_back(HandleParts::record(each));
+  for (const FragmentVariable& each : fragments)
+    out->fragments.push_back(HandleParts::record(each));
   out->begun = state.f().variable(state.f().constant(u32, 0));
   state.tensor_sums.all.push_back(out);
   note(state, *out, TensorSum::What::declared);
@@ -197,7 +203,8 @@ void note(KernelState& state, TensorSum& sum, TensorSum::What what) {
 }
 
 bool accumulates(const TiledParts& mma, const TensorSum& sum) {
-  return sum.ctas == mma.tensor->ctas && sum.rows == mma.tensor->rows && sum.columns == mma.tile.n && sum.type == mma.kind.c;
+  return sum.ctas == mma.tensor->ctas && sum.rows == mma.tensor->rows &&
+         sum.columns == mma.tile.n && sum.type == mma.kind.c;
 }
 
 namespace {
@@ -221,23 +228,22 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
   codegen::FunctionBuilder& f = state.f();
   const TensorForm& form = *mma.tensor;
   isa::TensorProduct product{.m = form.ctas * form.rows,
-                                                              .n = mma.tile.n,
-                                                              .a = mma.kind.a,
-                                                              .b = mma.kind.b,
-                                                              .d = mma.kind.c,
-                                                              .negate_a = mma.options.negate_a,
-                                                              .negate_b = mma.options.negate_b,
-                                                              .mn_major_a = a.mn_major,
-                                                              .mn_major_b = !panels_b.along_k,
+                             .n = mma.tile.n,
+                             .a = mma.kind.a,
+                             .b = mma.kind.b,
+                             .d = mma.kind.c,
+                             .negate_a = mma.options.negate_a,
+                             .negate_b = mma.options.negate_b,
+                             .mn_major_a = a.mn_major,
+                             .mn_major_b = !panels_b.along_k,
                              .scale = mma.options.scale_type};
   product.sparse = form.sparse;
   const auto& [scales, metadata] = beside;
   const TileDescriptors of_b(state, b, panels_b, step_bytes_b(form), 0, StageAccess::tensor_read);
-  const std::string text =
-      spelling_of(form) + (a.in_tensor_memory ? " [%0], [%1]" : " [%0], %1") +
-      (scales     ? ", %2, %3, [%5], [%6], %4;"
-       : metadata ? ", %2, [%5], %3, %4;"
-                  : ", %2, %3, %4;");
+  const std::string text = spelling_of(form) + (a.in_tensor_memory ? " [%0], [%1]" : " [%0], %1") +
+                           (scales     ? ", %2, %3, [%5], [%6], %4;"
+                            : metadata ? ", %2, [%5], %3, %4;"
+                                       : ", %2, %3, %4;");
   for (int step = 0; step < mma.tile.k / form.step; ++step) {
     const Value adds = step > 0 ? f.constant(Type::pred, 1)
                        : fresh  ? f.constant(Type::pred, 0)
@@ -265,9 +271,8 @@ void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOp
   codegen::FunctionBuilder& f = state.f();
   note(state, sum, fresh ? TensorSum::What::multiplied : TensorSum::What::added);
   const Value first = first_column(state, sum), begun = f.get(sum.begun);
-  f.if_then(issues_products(state), [&] {
-    issue(mma, first, begun, left(), b, panels_b, beside, fresh);
-  });
+  f.if_then(issues_products(state),
+            [&] { issue(mma, first, begun, left(), b, panels_b, beside, fresh); });
   f.set(sum.begun, f.constant(u32, 1));
   for (const auto& each : sum.fragments) ++each->version;
 }
@@ -286,10 +291,9 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, con
     const Scalar first = mma.warp_m / 4 * panels_a->distance(mma.tensor->rows, bits(a.type));
     const TileDescriptors of_a(state, a, *panels_a, tensor_step_bytes, first,
                                StageAccess::tensor_read);
-    return FirstOperand{.mn_major = !panels_a->along_k,
-                .operand = [of_a, width = bits(a.type)](int step) {
-                  return of_a.at(step, width);
-                }};
+    return FirstOperand{
+        .mn_major = !panels_a->along_k,
+        .operand = [of_a, width = bits(a.type)](int step) { return of_a.at(step, width); }};
   };
   const Scalar first_row = mma.warp_m / 4 * mma.tensor->rows;
   Beside beside;
@@ -310,9 +314,9 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, c
   const Value first = store_operand(state, sum, a);
   const auto left = [&] {
     return FirstOperand{.in_tensor_memory = true, .operand = [&](int step) {
-                  codegen::FunctionBuilder& f = state.f();
-                  return f.add(first, f.constant(u32, step * (tensor_step_bytes / 4)));
-                }};
+                          codegen::FunctionBuilder& f = state.f();
+                          return f.add(first, f.constant(u32, step * (tensor_step_bytes / 4)));
+                        }};
   };
   multiply(mma, sum, left, b, *panels_b, {}, fresh);
 }

@@ -80,7 +80,8 @@ void await_products(KernelState& state) {
 
 namespace {
 
-// What a warp has read or written is done before the next product of both: the thread that issues for both waits for their warps.
+// What a warp has read or written is done before the next product of both: the thread that issues
+// for both waits for their warps.
 void meet_pair(KernelState& state) {
   FunctionBuilder& f = state.f();
   TensorSums& sums = state.tensor_sums;
@@ -143,7 +144,8 @@ std::vector<codegen::Variable> variables_of(const TensorSum& sum, const Run& run
 
 // The place of a run in the warp's own lanes, from a first column on.
 Value address_of(KernelState& state, const Value& first, const Run& run) {
-  const Scalar lane = consumer_index(state) / 32 % warps_of_warpgroup * 32 + run.row * fragment_rows;
+  const Scalar lane =
+      consumer_index(state) / 32 % warps_of_warpgroup * 32 + run.row * fragment_rows;
   return state.f().add(first, state.value(lane * (1 << 16) + run.first * fragment_columns, u32));
 }
 
@@ -153,12 +155,24 @@ std::string vector_of(std::size_t first, std::size_t count) {
   return out + "}";
 }
 
+// Of m16n8 a lane has two elements of 32 bits in each of two rows, or two registers of pairs of 16
+// bits. An element of 16 bits takes a cell.
+struct Moved {
+  std::string_view shape, load_suffix, store_suffix;
+  std::size_t registers;  // of a fragment
+};
+Moved moved(const TensorSum& sum) {
+  if (bits(sum.type) == 16) return {"16x128b", ".pack::16b", ".unpack::16b", 2};
+  return {"16x256b", "", "", 4};
+}
+
 // Loads and their wait are one text, and its results the registers: nothing that uses them comes
 // before the wait.
 void load_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
   FunctionBuilder& f = state.f();
   constexpr std::size_t most_results = 128;
   const Value first = first_column(state, sum);
+  const Moved how = moved(sum);
   const std::vector<Run> runs = runs_of(sum, part);
   for (std::size_t i = 0; i < runs.size();) {
     std::vector<codegen::Variable> variables;
@@ -173,9 +187,10 @@ void load_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
     std::vector<Value> addresses;
     std::size_t next = 0;
     for (const Run& each : together) {
-      const auto count = static_cast<std::size_t>(each.count) * 4;
-      text += fmt::format("tcgen05.ld.sync.aligned.16x256b.x{}.b32 {}, [%{}];\n", each.count,
-                          vector_of(next, count), variables.size() + addresses.size());
+      const std::size_t count = static_cast<std::size_t>(each.count) * how.registers;
+      text +=
+          fmt::format("tcgen05.ld.sync.aligned.{}.x{}{}.b32 {}, [%{}];\n", how.shape, each.count,
+                      how.load_suffix, vector_of(next, count), variables.size() + addresses.size());
       addresses.push_back(address_of(state, first, each));
       next += count;
     }
@@ -189,21 +204,22 @@ void load_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
 
 // `shape`: of the instruction for one fragment; it is repeated.
 void store(KernelState& state, const Value& first, const Run& run, std::string_view shape,
-           int repeats, const std::vector<Value>& registers) {
+           int repeats, std::string_view suffix, const std::vector<Value>& registers) {
   std::vector<Value> operands{address_of(state, first, run)};
   operands.insert(operands.end(), registers.begin(), registers.end());
-  (void)state.f().statement(fmt::format("tcgen05.st.sync.aligned.{}.x{}.b32 [%0], {};", shape,
-                                        repeats, vector_of(1, registers.size())),
+  (void)state.f().statement(fmt::format("tcgen05.st.sync.aligned.{}.x{}{}.b32 [%0], {};", shape,
+                                        repeats, suffix, vector_of(1, registers.size())),
                             {}, operands, false);
 }
 
 void store_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
   const Value first = first_column(state, sum);
+  const Moved how = moved(sum);
   for (const Run& each : runs_of(sum, part)) {
     std::vector<Value> registers;
     for (const codegen::Variable& one : variables_of(sum, each))
       registers.push_back(state.f().get(one));
-    store(state, first, each, "16x256b", each.count, registers);
+    store(state, first, each, how.shape, each.count, how.store_suffix, registers);
   }
   run(state, "tcgen05.wait::st.sync.aligned;");
 }
@@ -230,8 +246,7 @@ void move(KernelState& state, const TensorMovement& movement) {
   if (movement.what == load)
     f.if_else(
         f.compare(codegen::Compare::ne, f.get(sum.begun), f.constant(u32, 0)),
-        [&] { load_sum(state, sum, movement.part); },
-        [&] { set_zero(state, sum, movement.part); });
+        [&] { load_sum(state, sum, movement.part); }, [&] { set_zero(state, sum, movement.part); });
   if (movement.what == store) {
     store_sum(state, sum, movement.part);
     f.set(sum.begun, f.constant(u32, 1));
@@ -284,7 +299,7 @@ Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a) {
     for (int i = 0; i < each.count; ++i)
       for (const Value& one : registers_of(a.fragment(each.row, each.first + i)))
         registers.push_back(one);
-    store(state, first, each, "16x128b", 2 * each.count, registers);
+    store(state, first, each, "16x128b", 2 * each.count, "", registers);
   }
   run(state, "tcgen05.wait::st.sync.aligned;");
   meet_warpgroup(state);
@@ -312,9 +327,8 @@ void commit_products(KernelState& state, codegen::Pointer mbarrier, Value blocks
   if (pairs) blocks = f.constant(u32, 3);
   std::vector<Value> operands{f.shared_address(mbarrier)};
   if (blocks.id >= 0) operands.push_back(f.convert(blocks, Type::u16));
-  (void)f.statement(
-      arrives + (blocks.id >= 0 ? ".multicast::cluster.b64 [%0], %1;" : ".b64 [%0];"), {}, operands,
-      false);
+  (void)f.statement(arrives + (blocks.id >= 0 ? ".multicast::cluster.b64 [%0], %1;" : ".b64 [%0];"),
+                    {}, operands, false);
 }
 
 namespace {
