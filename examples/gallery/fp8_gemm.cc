@@ -36,7 +36,8 @@ Scalar expanded(Builder& k, const Scalar& bits) {
 
 Kernel fp8_gemm() {
   return kernel("fp8_gemm", {.block = tile.threads(), .producers = 4}, [](Builder& k) {
-    const bool has_fp8 = k.has("wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3");
+    const bool has_fp8 = k.has("wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3") ||
+                         k.has("tcgen05.mma.cta_group::1.kind::f8f6f4");
     const Type type = has_fp8 ? Type::e4m3 : u8, product = has_fp8 ? Type::e4m3 : f16;
     auto m = k.param("m", s32), n = k.param("n", s32), depth = k.param("depth", s32, 16);
     auto A = k.global("A", type, row_major(m, depth));

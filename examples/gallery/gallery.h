@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // examples/gallery/gallery.h - shared by the pieces of the gallery: devices, numbers, verdicts.
 //
-//   gated_mlp [emulator]    as an sm_80 and as an sm_90a, with all checks
+//   gated_mlp [emulator]    as an sm_80, an sm_90a and an sm_100a, with all checks
 //   gated_mlp cuda          on the first GPU, for its own architecture and for sm_80
 //   gated_mlp ptx DIR       writes the texts, and runs nothing
 //
@@ -127,7 +127,7 @@ class Session {
 
 /// main() of a piece, on the emulator as each of the targets.
 inline int main(int argc, char** argv, const std::function<void(Session&)>& piece,
-                const std::vector<const char*>& targets = {"sm_80", "sm_90a"}) {
+                const std::vector<const char*>& targets = {"sm_80", "sm_90a", "sm_100a"}) {
   const std::string where = argc > 1 ? argv[1] : "emulator";
   const auto on = [&](Device* device, const Arch& arch) {
     Session session(device, arch, where == "ptx" ? argc > 2 ? argv[2] : "." : "");
