@@ -292,6 +292,34 @@ TEST(TensorSums, ExplainWhyNot) {
       "ctas of a tiled MMA: expected 1 or 2, found 3");
 }
 
+TEST(TensorSums, AreOfOneCtaOrOfPairs) {
+  const Tile of{.m = 128, .n = 64, .k = 32, .warps_m = 4, .warps_n = 1};
+  const auto compiled = compile(
+      kernel("product", {.block = of.threads(), .producers = 4, .cluster = 2},
+             [=](Builder& k) {
+               auto A = k.global("A", f16, row_major(of.m, of.k)),
+                    B = k.global("B", f16, col_major(of.k, of.n)),
+                    C = k.global("C", f32, row_major(of.m, of.n));
+               const MmaKind kind = k.best_mma(f16, f16, f32);
+               auto pairs = k.tiled_mma(kind, of, {.ctas = 2}), alone = k.tiled_mma(kind, of);
+               auto sA = k.shared("sA", f16, alone.shared_a(1)),
+                    sB = k.shared("sB", f16, alone.shared_b(1));
+               k.roles([&] {
+                 auto sum = alone.accumulator();
+                 k.pipeline(
+                     {.stages = 1}, 1,
+                     [&](Scalar, Scalar stage) { k.copy(A, sA[stage]), k.copy(B, sB[stage]); },
+                     [&](Scalar, Scalar stage) { alone.add(sum, sA[stage], sB[stage]); });
+                 k.store(C, sum);
+               });
+             }),
+      *Target::parse("sm_100a"));
+  ASSERT_FALSE(compiled);
+  EXPECT_NE(compiled.diags().text().find("expected ctas = 2, as other products of this kernel"),
+            std::string::npos)
+      << compiled.diags().text();
+}
+
 TEST(TensorSums, TakeAtMostAllColumns) {
   const Tile wide{.m = 128, .n = 256, .k = 32, .warps_m = 4, .warps_n = 1};
   const auto compiled = compile(

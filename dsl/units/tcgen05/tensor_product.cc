@@ -269,6 +269,12 @@ void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOp
               const Tensor& b, const OperandPanels& panels_b, const Beside& beside, bool fresh) {
   KernelState& state = *mma.state;
   codegen::FunctionBuilder& f = state.f();
+  if ((mma.tensor->ctas == 2) != state.tensor_sums.pairs)
+    return state.log.report(
+        "kernel-option"_rule,
+        fmt::format("product of {}: expected {}, as other products of this kernel; the CTAs of a "
+                    "pair have all columns of tensor memory together",
+                    *mma.text, state.tensor_sums.pairs ? "ctas = 2" : "ctas = 1"));
   note(state, sum, fresh ? TensorSum::What::multiplied : TensorSum::What::added);
   const Value first = first_column(state, sum), begun = f.get(sum.begun);
   f.if_then(issues_products(state),
