@@ -19,6 +19,13 @@ Side side_b(const TiledParts& mma, const Shared& b);
 std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragments,
                               const Shared& from);
 
+/// "A" or "B".
+std::string_view letter(Operand operand);
+/// Whether a warp's fragments are those of A or B of the kind, match the tile in number, and belong
+/// to this kernel; reports if not.
+bool takes_fragments(const TiledParts& mma, Operand operand, const WarpTile& given, int down,
+                     int across);
+
 /// Adds an instruction's operands beside fragments to its options, for the `i`th row or column of
 /// fragments.
 using Beside = std::function<void(MmaOptions&, int i, int step)>;
