@@ -242,7 +242,8 @@ InCallback::InCallback(KernelState& state, const Stages& stages, const Scalar& t
                        const Scalar& stage, bool fills)
     : state_(state),
       before_(std::exchange(state.conditions, stages.conditions)),
-      scope_(state.stages, {stages.pipeline, stages.stages, fills, t, stage, stages.at}) {
+      scope_(state.stages,
+             {stages.pipeline, stages.stages, fills, t, stage, stages.at, state.flights.depth()}) {
   const auto count = map_number(state.launch, stages.count);
   if (count && !t.constant())
     state.launch.note_range(HandleParts::value(t).id, {.number = *count, .addend = addend(t)});

@@ -5,6 +5,7 @@
 // of it. Not installed.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
@@ -23,7 +24,8 @@ class StageChecks {
     int stages = 0;
     bool fills = false;
     Scalar t, stage;
-    Place at = {};  // of the pipeline
+    Place at = {};          // of the pipeline
+    std::size_t depth = 0;  // of loops and conditions around it
   };
 
   /// Inside a callback, while it lives.

@@ -31,7 +31,7 @@ struct TensorSum {
     added,
     multiplied
   };
-  /// Columns of fragments.
+  /// Columns, of tensor memory or of fragments.
   struct Part {
     int first = 0, count = 0;
   };
@@ -46,10 +46,9 @@ struct TensorSum {
   int ctas = 1;               // that multiply together
   int rows = 0, columns = 0;  // of a warpgroup's part
   Type type = Type::none;
-  int warpgroup = -1;               // in whose body it is declared; -1: each has one
-  std::optional<int> column = {};   // the first; none: no product adds to it
-  std::optional<int> operand = {};  // the first of A, where that is of registers
-  std::optional<int> beside = {};   // the first of scales, or of metadata
+  int warpgroup = -1;              // in whose body it is declared; -1: each has one
+  std::optional<int> column = {};  // the first; none: no product adds to it
+  Part operand = {};               // columns of A, where that is of registers; none: not yet
   // Its fragments', row by row.
   std::vector<std::shared_ptr<VariableRecord>> fragments = {};
   codegen::Variable begun = {};  // u32, 0: it is zero, whatever tensor memory holds

@@ -6,8 +6,9 @@
 //
 // Metadata of a sparse A (9.7.16.10.8): the words that mma.sp takes, in other lanes.
 //
-// Each stage of a ring has columns of its own: when it is filled again, the products that read them
-// are done.
+// Each product of a description has columns of its own for each stage of the ring that it reads:
+// when a stage is filled again, what has read them is done. A product that is not executed once for
+// each stage waits for those before it.
 #include <bit>
 #include <functional>
 
@@ -60,16 +61,15 @@ void store(KernelState& state, const Value& first, int columns,
   }
 }
 
-// The columns of the stage that is used here, or the only ones; what products still read is waited
+// New columns, for the stage that is used here or the only ones; what still reads them is waited
 // for.
-Value columns_of_stage(KernelState& state, TensorSum& sum, int columns) {
+Value columns_of_stage(KernelState& state, const TensorSum& sum, int columns) {
   codegen::FunctionBuilder& f = state.f();
   const bool of_all = sum.warpgroup < 0;
   const StageChecks::Callback* const use = state.stages.current();
-  const bool in_ring = use && !use->fills;
-  const int sets = in_ring ? use->stages : 1;
-  if (!sum.beside) sum.beside = allocate_columns(state, sets * columns, of_all);
-  const Value first = column_of(state, *sum.beside, sets * columns, of_all);
+  const bool in_ring = use && !use->fills && use->depth == state.flights.depth();
+  const int all = columns * (in_ring ? use->stages : 1);
+  const Value first = column_of(state, allocate_columns(state, all, of_all), all, of_all);
   if (!in_ring) await_products(state);
   (void)f.statement("tcgen05.fence::after_thread_sync;", {}, {}, false);
   return in_ring ? f.add(first, state.value(use->stage * columns, u32)) : first;

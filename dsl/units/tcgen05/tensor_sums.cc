@@ -291,8 +291,9 @@ Value first_column(KernelState& state, TensorSum& sum) {
 Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a) {
   const bool of_all = sum.warpgroup < 0;
   const int columns = a.across() * fragment_columns;
-  if (!sum.operand) sum.operand = allocate_columns(state, columns, of_all);
-  const Value first = column_of(state, *sum.operand, columns, of_all);
+  if (sum.operand.count < columns)
+    sum.operand = {allocate_columns(state, columns, of_all), columns};
+  const Value first = column_of(state, sum.operand.first, sum.operand.count, of_all);
   await_products(state);  // one may still read what was there
   for (const Run& each : runs_of(a.down(), {0, a.across()})) {
     std::vector<Value> registers;
