@@ -191,8 +191,10 @@ TEST_F(RunCommand, WarnsWhereNothingIsCompared) {
 TEST_F(RunCommand, NoProgressLineInAPipe) {
   auto json = manifest();
   json["kernel"] = "forever";
-  const Ran ran =
-      shell(fmt::format("timeout -s INT 3 sh -c '{}'", command(json, "--max-steps 1000000000000")));
+  // --foreground: one signal. Without it timeout sends a second one to the group, and a second
+  // Ctrl-C ends the process at once.
+  const Ran ran = shell(fmt::format("timeout --foreground -s INT 3 sh -c '{}'",
+                                    command(json, "--max-steps 1000000000000")));
   EXPECT_EQ(ran.out,
             "small.ptx:21: error: interrupted: 0 of 1 CTA done\n  CTA 0,0,0: warp 0 at line 21 "
             "[interrupted]\n");
