@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/support/names.h"
@@ -114,7 +116,7 @@ class NarrowStores {
     const ptx::Statement& statement = view_.function.statements[at];
     if (statement.kind == ptx::StatementKind::Label) {
       collect();
-      const auto found = branches_.find(module_.labels[statement.index].name);
+      const auto found = branches_.find(statement.index);
       if (found != branches_.end())
         out.insert(out.end(), found->second.begin(), found->second.end());
       out.insert(out.end(), tables_.begin(), tables_.end());
@@ -134,13 +136,17 @@ class NarrowStores {
   void collect() {
     if (collected_) return;
     collected_ = true;
+    view_.scopes.restart();
     for (std::size_t i = 0; i < view_.function.statements.size(); ++i) {
+      view_.scopes.enter(view_.function.statements[i]);
       const ptx::Instruction* const each = instruction(i);
       if (!each || each->count == 0) continue;
       const Opcode opcode = module_.spelling(*each).opcode;
       const auto operands = module_.operands_of(*each);
       if (opcode == Opcode::brx_idx) tables_.push_back(i);
-      if (opcode == Opcode::bra) branches_[operands[0].text].push_back(i);
+      if (const auto to =
+              opcode == Opcode::bra ? view_.scopes.label(operands[0].text) : std::nullopt)
+        branches_[*to].push_back(i);
       if (number_written(context_, view_, *each) == Type::none) continue;
       numbers_.insert(operands[0].text);
       for (const ptx::Operand& child : module_.children(operands[0])) numbers_.insert(child.text);
@@ -151,9 +157,9 @@ class NarrowStores {
   const ptx::Module& module_;
   const FunctionView& view_;
   bool collected_ = false;
-  NameSet numbers_;                             // registers to which one is written
-  NameMap<std::vector<std::size_t>> branches_;  // to a label
-  std::vector<std::size_t> tables_;             // branches to any label
+  NameSet numbers_;  // registers to which one is written
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>> branches_;  // to a label
+  std::vector<std::size_t> tables_;                                       // branches to any label
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // (PTX ISA 9.0, 9.7.16.6.4.5: a read of them waits by itself); and narrow loads in a loop.
 #include <fmt/format.h>
 
+#include <unordered_map>
 #include <unordered_set>
 
 #include "compiler/support/names.h"
@@ -19,10 +20,12 @@ class TensorLoadChecker {
   TensorLoadChecker(Context& context, const FunctionView& view) : context_(context), view_(view) {}
 
   void run() {
+    view_.scopes.restart();
     for (const ptx::Statement& statement : view_.function.statements) {
+      view_.scopes.enter(statement);
       if (statement.kind == ptx::StatementKind::Label) {
         pending_.clear();
-        labels_[context_.module.labels[statement.index].name] = narrow_.size();
+        labels_[statement.index] = narrow_.size();
       }
       if (statement.kind == ptx::StatementKind::Instruction)
         instruction(context_.module.instructions[statement.index]);
@@ -83,7 +86,8 @@ class TensorLoadChecker {
   }
 
   void loop(std::string_view label) {
-    const auto first = labels_.find(label);
+    const auto to = view_.scopes.label(label);
+    const auto first = to ? labels_.find(*to) : labels_.end();
     if (first == labels_.end()) return;
     for (std::size_t i = first->second; i < narrow_.size(); ++i) {
       if (!noted_.insert(narrow_[i]).second) continue;
@@ -98,7 +102,7 @@ class TensorLoadChecker {
   const FunctionView& view_;
   NameMap<const ptx::Instruction*> pending_;  // by register: what loads it
   std::unordered_set<const ptx::Instruction*> reported_, noted_;
-  NameMap<std::size_t> labels_;  // how many narrow loads stand before
+  std::unordered_map<std::uint32_t, std::size_t> labels_;  // how many narrow loads stand before
   std::vector<const ptx::Instruction*> narrow_;
 };
 

@@ -90,6 +90,22 @@ TEST(IllegalCases, MulticastOnPlainTargets) {
   EXPECT_EQ(check(kernel(copy, "sm_120a")), "slow-instruction:6");
 }
 
+// A wait by inline assembly has labels of its own, the same in each block: none leads back.
+TEST(IllegalCases, LabelsOfBlocks) {
+  const std::string wait =
+      "{ .reg .pred w; WAIT: mbarrier.try_wait.parity.shared::cta.b64 w, [s], r1; @w bra DONE; "
+      "bra WAIT; DONE: }\n";
+  const std::string load =
+      "tcgen05.ld.sync.aligned.32x32b.x2.b32 {r2, r3}, [r4];\ntcgen05.wait::ld.sync.aligned;\n";
+  EXPECT_EQ(check(kernel(wait + load + wait, "sm_100a")), "");
+  EXPECT_EQ(check(kernel("BACK:\n" + wait + load + wait + "@p bra BACK;\n", "sm_100a")),
+            "slow-instruction:8");
+  const std::string number = "add.f32 f1, f2, f2;\n", bits = "mov.b32 f1, r2;\n",
+                    store = "st.shared.b16 [s], f1;\n";
+  EXPECT_EQ(check(kernel(number + wait + bits + wait + store)), "");
+  EXPECT_EQ(check(kernel(bits + wait + number + wait + store)), "narrow-store:10");
+}
+
 TEST(IllegalCases, RandomPrograms) {
   EXPECT_EQ(file("hostile/10/cta.ptx"), "unknown-form:4");
   EXPECT_EQ(file("hostile/10/discard.ptx"), "operand-kind:4");
