@@ -19,7 +19,7 @@ inline bool only_warns(std::string_view id) {
       "store-by-every-lane"_rule.id, "proxy-fence-read"_rule.id,   "mbarrier-init-fence"_rule.id,
       "mbarrier-wait-scope"_rule.id, "schedule-dependent"_rule.id, "undecided"_rule.id,
       "converged-exchange"_rule.id,  "repeated-init"_rule.id,      "unspecified-order"_rule.id,
-      "collector-use"_rule.id};
+      "unspecified-value"_rule.id,   "collector-use"_rule.id};
   return std::ranges::find(ids, id) != std::end(ids);
 }
 

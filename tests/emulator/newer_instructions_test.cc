@@ -53,8 +53,8 @@ constexpr std::string_view refused_words[] = {"mbarrier::report::validity",
                                               "%perctamemory"};
 
 // The same of tcgen05, what sm_107 adds among it.
-constexpr std::string_view refused_tensor_words[] = {
-    "exclusive", "kind::ti16", "decompress::", "ashift", "shift", "sync_restrict", "spcompress"};
+constexpr std::string_view refused_tensor_words[] = {"exclusive", "kind::ti16",
+                                                     "decompress::", "sync_restrict", "spcompress"};
 
 // A prefetch does nothing, whatever it names.
 bool is_emulated(std::string_view text) {

@@ -319,7 +319,6 @@ TEST(EmulatorRare, NamesUnsupportedInstructions) {
       {"sured.b.add.1d.u32.trap [rd0, {r2}], r1;", "surfaces"},
       {"suq.width.b32 r1, [rd0];", "surfaces"},
       {"multimem.red.global.add.u32 [rd0], r1;", "multimem"},
-      {"tcgen05.shift.cta_group::1.down [r1];", "tcgen05"},
   };
   for (const auto& [line, word] : refused) {
     const KernelRun run = run_blackwell(line);

@@ -383,18 +383,5 @@ tcgen05.dealloc.cta_group::1.sync.aligned.b32 r6, 512;
   EXPECT_EQ(findings_text(run), "");
 }
 
-TEST(EmulatorTensorMemory, RefusesWhatItDoesNotRun) {
-  const std::pair<const char*, const char*> refused[] = {
-      {"tcgen05.shift.cta_group::1.down [ta];\n", "whose direction no source tells"},
-      {"tcgen05.mma.cta_group::1.kind::f16.ashift [ta], [ta], db, r3, p;\n",
-       ".ashift: no source tells its direction"},
-  };
-  for (const auto& [body, says] : refused) {
-    const KernelRun run = run_tensor(tensor_text(body, 0), 1);
-    EXPECT_NE(run.complaint.find(says), std::string::npos) << body << run.complaint;
-    EXPECT_NE(run.complaint.find("unsupported-instruction"), std::string::npos) << run.complaint;
-  }
-}
-
 }  // namespace
 }  // namespace tartan::test

@@ -108,6 +108,7 @@ class ClusterDefinedness final : public ValueEvents {
   void multiply_tensor(Warp& warp, const TensorProductPlaces& places) override;
   void copy_to_tensor(Warp& warp, const std::byte* from, isa::TensorCell to, std::uint64_t bytes,
                       std::uint32_t rank) override;
+  void shift_tensor(Warp& warp, const TensorArea& rows, std::uint32_t rank) override;
 
   /// Registers that got defined values by an op of its own.
   void define(Warp& warp, std::uint32_t slot, int bits, std::uint32_t lanes);
@@ -133,6 +134,13 @@ class ClusterDefinedness final : public ValueEvents {
   /// The undefined bits of the block's cells.
   std::vector<std::uint32_t>& tensor(const Warp& warp);
   std::uint32_t cell_origin(const Warp& warp, std::size_t cell);
+  void note_shifted(std::uint32_t rank, std::size_t cell, bool shifted);
+  /// What a shift of those rows leaves there: 0 if it is the same in every reading of the manual.
+  std::uint8_t mark_of_shifted(Warp& warp, std::uint32_t rank, const TensorArea& rows,
+                               isa::TensorCell at);
+  bool is_shifted(std::uint32_t rank, std::size_t cell) const {
+    return !shifted_.empty() && shifted_[rank][cell];
+  }
 
   const isa::Spelling& spelling(const InstructionOps& now) const;
   Flow flow(const InstructionOps& now) const;
@@ -155,6 +163,8 @@ class ClusterDefinedness final : public ValueEvents {
   std::vector<std::vector<std::byte>> locals_;      // of warps
   std::vector<RegisterShadow> registers_;           // of warps
   std::vector<std::vector<std::uint32_t>> tensor_;  // of blocks
+  /// Of blocks: undefined cells that a shift made so. Empty before the first shift.
+  std::vector<std::vector<bool>> shifted_;
   const Allocation* recent_ = nullptr;
   std::unordered_map<const std::byte*, std::uint32_t> origins_;  // of words that were stored so
 };

@@ -24,6 +24,7 @@ std::string place_text(const LaunchContext& context, const UndefinedOrigin& orig
     case Place::global: return global_text(context, origin.address);
     case Place::lane: return fmt::format("lane {}", origin.address);
     case Place::tensor:
+    case Place::shifted:
       return "tensor memory, " + cell_text(static_cast<int>(origin.address >> 16),
                                            static_cast<int>(origin.address & 0xFFFF));
     case Place::race: break;  // such launches report nothing
@@ -54,8 +55,11 @@ void UndefinedReports::add(const UndefinedUse& use) {
 }
 
 const Rule& UndefinedReports::rule(const Entry& entry) const {
-  const bool shuffled = of(entry.use.origin).place == UndefinedOrigin::Place::lane;
-  return shuffled ? "divergent-collective"_rule : "uninitialized-read"_rule;
+  switch (of(entry.use.origin).place) {
+    case UndefinedOrigin::Place::lane: return "divergent-collective"_rule;
+    case UndefinedOrigin::Place::shifted: return "unspecified-value"_rule;
+    default: return "uninitialized-read"_rule;
+  }
 }
 
 std::string UndefinedReports::text(const Entry& entry) const {
@@ -65,6 +69,9 @@ std::string UndefinedReports::text(const Entry& entry) const {
     text += fmt::format("{} on {} reads {}, which its member mask does not name",
                         opcode(context_, from.pc), line_text(context_, from.pc),
                         place_text(context_, from));
+  else if (from.place == UndefinedOrigin::Place::shifted)
+    text += place_text(context_, from) +
+            " is a row that tcgen05.shift or .ashift moved, and no source tells which way";
   else
     text += place_text(context_, from) +
             (from.place == UndefinedOrigin::Place::tensor

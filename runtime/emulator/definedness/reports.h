@@ -21,7 +21,7 @@ struct LaunchContext;
 /// shfl.sync does not name. `race`: what a load brings that races with a store.
 /// `tensor`: a cell of tensor memory.
 struct UndefinedOrigin {
-  enum class Place : std::uint8_t { register_, shared, local, global, lane, race, tensor };
+  enum class Place : std::uint8_t { register_, shared, local, global, lane, race, tensor, shifted };
 
   Place place = Place::register_;
   std::uint32_t slot = 0;     // of a register

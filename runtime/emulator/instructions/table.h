@@ -78,6 +78,7 @@ inline constexpr Opcode tensor_memory[] = {tcgen05_alloc,
                                            tcgen05_fence_before_thread_sync,
                                            tcgen05_fence_after_thread_sync};
 inline constexpr Opcode tensor_copies[] = {tcgen05_cp};
+inline constexpr Opcode tensor_shifts[] = {tcgen05_shift};
 inline constexpr Opcode tensor_products[] = {tcgen05_mma, tcgen05_mma_sp, tcgen05_mma_ws,
                                              tcgen05_mma_ws_sp, tcgen05_commit};
 inline constexpr Opcode approximations[] = {fma, rcp, sqrt, rsqrt, ex2, lg2, sin, cos, tanh};
@@ -108,6 +109,7 @@ extern const EmulatedRow matrix_rows[std::size(topics::matrix)];
 extern const EmulatedRow warpgroup_rows[std::size(topics::warpgroup)];
 extern const EmulatedRow tensor_memory_rows[std::size(topics::tensor_memory)];
 extern const EmulatedRow tensor_copies_rows[std::size(topics::tensor_copies)];
+extern const EmulatedRow tensor_shifts_rows[std::size(topics::tensor_shifts)];
 extern const EmulatedRow tensor_products_rows[std::size(topics::tensor_products)];
 extern const EmulatedRow approximations_rows[std::size(topics::approximations)];
 extern const EmulatedRow launch_control_rows[std::size(topics::launch_control)];

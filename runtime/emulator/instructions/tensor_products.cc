@@ -23,6 +23,7 @@
 #include "runtime/emulator/machine/memory.h"
 #include "runtime/emulator/matrix/tensor_product.h"
 #include "runtime/emulator/matrix/tensor_scales.h"
+#include "runtime/emulator/matrix/tensor_shift.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -49,7 +50,7 @@ enum Word : std::uint32_t {
 };
 // In op.flags. `is_stationary`: .ws; `has_mask`: of B's columns; `of_pair`: .cta_group::2.
 constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2, is_sparse = 4, is_stationary = 8,
-                       has_mask = 16, of_pair = 32;
+                       has_mask = 16, of_pair = 32, shifts_a = 64;
 // op.count: the kind
 
 // One lane's product, as it is put together.
@@ -198,6 +199,12 @@ class Multiplication {
                       "the same half of the lanes",
                       address, address >> 16, operands_.half));
     operands_.a_column = static_cast<int>(address & 0xFFFF);
+    operands_.shifts_a = op_.flags & shifts_a;
+    if (operands_.shifts_a && what_.m < 128)
+      return fail("instruction-descriptor"_rule,
+                  fmt::format("instruction descriptor: M is {} (bits 24 to 28), but .ashift is for "
+                              "128 and 256",
+                              what_.m));
     return allocated("A", address, areas(operands_.a_column, a_columns())[0]);
   }
   int a_columns() const { return what_.stored() * what_.container_bits(what_.a) / 32; }
@@ -358,6 +365,7 @@ class Multiplication {
                                  .a_bytes = bytes_of_chunk(what_.a),
                                  .b_bytes = bytes_of_chunk(what_.b),
                                  .a_cells = {},
+                                 .shifts_a = operands_.shifts_a,
                                  .others = each.others,
                                  .d_lane = of_rows,
                                  .d_column = operands_.d_column,
@@ -396,7 +404,6 @@ void decode_mma(Decoder& d) {
   const isa::Spelling& spelling = d.spelling.as_read();
   const auto pair = is_of_pair(d);
   if (!pair) return;
-  if (d.spelling.has("ashift"_q)) return d.unsupported(".ashift: no source tells its direction");
   d.spelling.ignore_all();
   if (spelling.signatures.empty())
     return d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
@@ -412,6 +419,10 @@ void decode_mma(Decoder& d) {
   const std::size_t count = d.operand_count();
   if (count < 5) return void(d.expect_operands(5, 7));
   Op to;
+  if (spelling.has("ashift"_q)) {
+    to.flags |= shifts_a;
+    d.rest_on(Trust::Assumed, shift_source);
+  }
   d.address(to, d.operand(0), Window::global);
   if (d.operand(1).kind == ptx::OperandKind::Address) {
     to.flags |= a_in_tensor;

@@ -165,6 +165,7 @@ struct TensorProductPlaces {
   std::span<const TileChunk> a, b;       // in shared memory
   int a_bytes = 16, b_bytes = 16;        // of those of a chunk that hold elements
   TensorArea a_cells;                    // row-major; no lanes: in shared memory
+  bool shifts_a = false;                 // .ashift: its rows move by one as they are read
   std::span<const TensorArea> others;    // cells on which all of D depends: scales, metadata
   std::span<const std::uint8_t> d_lane;  // of each row, part after part
   int d_column = 0, columns = 0;
@@ -323,6 +324,8 @@ class ValueEvents {
   /// they are, fewer unpacked.
   virtual void copy_to_tensor(Warp&, const std::byte* /*from*/, isa::TensorCell /*to*/,
                               std::uint64_t /*bytes*/, std::uint32_t /*rank*/) {}
+  /// The rows of these cells, of the CTA of that rank, are about to move by one.
+  virtual void shift_tensor(Warp&, const TensorArea& /*rows*/, std::uint32_t /*rank*/) {}
 };
 
 /// Of a launch, for as long as that runs.

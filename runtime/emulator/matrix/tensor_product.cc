@@ -8,6 +8,7 @@
 #include "runtime/emulator/matrix/arithmetic.h"
 #include "runtime/emulator/matrix/scratch_store.h"
 #include "runtime/emulator/matrix/tensor_scales.h"
+#include "runtime/emulator/matrix/tensor_shift.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
@@ -195,6 +196,10 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
     return operands.cells +
            (plan_->lanes[static_cast<std::size_t>(m)] + operands.half) * columns_of_memory;
   };
+  const auto a_row = [&](int m) {
+    const int row = m % what.rows();
+    return operands.shifts_a ? m - row + shifted_from(row) : m;
+  };
   const int columns = what.columns_of_part(), all_rows = plan_->rows_of_d();
   for (int cta = 0; cta < (what.pair ? 2 : 1); ++cta)
     plan_->b.read(what.pair ? operands.of_pair[static_cast<std::size_t>(cta)] : operands.shared,
@@ -209,7 +214,7 @@ void TensorProduct::run(const TensorOperands& operands, Scratch& scratch) const 
       for (int cell = 0; cell < cells; ++cell)
         for (int m = 0; m < rows_at_once; ++m)
           store.a[static_cast<std::size_t>(cell * rows_at_once + m)] =
-              row_of(first + m)[operands.a_column + cell];
+              row_of(a_row(first + m))[operands.a_column + cell];
     } else {
       plan_->a.read(operands.shared, operands.a, store.a, first, rows_at_once, 0, rows_at_once);
     }

@@ -34,7 +34,7 @@ struct TensorOperands {
   std::array<std::span<const std::byte>, 2> of_pair = {};
   std::uint32_t* cells = nullptr;  // lane * 512 + column
   TileDescriptor a, b;
-  bool a_in_tensor = false;
+  bool a_in_tensor = false, shifts_a = false;  // the latter: tensor_shift.h
   int a_column = 0, d_column = 0;
   int half = 0;  // M 64: 16 where the rows are in the upper lanes
   bool accumulates = false;

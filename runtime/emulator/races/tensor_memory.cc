@@ -4,7 +4,8 @@
 // A load or store is an act of its own up to the wait of its warp, one of the tensor core up to the
 // phase of the mbarrier that tcgen05.commit names: those who have not heard of its end are not
 // ordered behind it. The tensor core keeps its own work in order where the manual says so: products
-// with the same accumulator, and a copy before a product. Of two threads that holds behind
+// with the same accumulator, a copy or a shift before a product, a shift behind one, and a copy of
+// 4x256b behind a shift. Of two threads that holds behind
 // tcgen05.fence alone (tensor_fences.cc). Where a barrier orders what is over, without them, only a
 // note says so: Triton and the CuTe DSL write neither.
 #include <fmt/format.h>
@@ -28,6 +29,14 @@ Actor actor_of(TensorAgent agent) {
     case TensorAgent::core: return Actor::tensor_core;
   }
   return Actor::thread;
+}
+
+enum class CoreWork { product, copy, shift };
+
+CoreWork work_of(std::string_view opcode) {
+  if (opcode.starts_with("tcgen05.cp")) return CoreWork::copy;
+  if (opcode.starts_with("tcgen05.shift")) return CoreWork::shift;
+  return CoreWork::product;
 }
 
 }  // namespace
@@ -127,17 +136,25 @@ class ClusterRaces::TensorJudge {
     races_.launch_.reports.add(race);
   }
 
+  std::string_view opcode_at(std::uint32_t pc) const { return opcode(warp_.block->context(), pc); }
+  // What the tensor core does in the order of issue (PTX ISA 9.0, 9.7.16.6.2).
   bool is_pipelined(const Past& past, bool wrote) const {
     if (touch_.agent != TensorAgent::core || actor(past) != Actor::tensor_core) return false;
-    const bool copied = opcode(warp_.block->context(), past.deed.pc()).starts_with("tcgen05.cp");
-    const bool product = !opcode(warp_.block->context(), warp_.pc - 1).starts_with("tcgen05.cp");
-    return product && (copied || (wrote && touch_.accumulator));
+    const CoreWork first = work_of(opcode_at(past.deed.pc()));
+    switch (work_of(opcode_at(warp_.pc - 1))) {
+      case CoreWork::product: return first != CoreWork::product || (wrote && touch_.accumulator);
+      case CoreWork::shift: return first == CoreWork::product;
+      case CoreWork::copy:
+        return first == CoreWork::shift &&
+               opcode_at(warp_.pc - 1).find(".4x256b") != std::string_view::npos;
+    }
+    return false;
   }
   // D over A, or over scales, of an earlier product of the thread.
   bool overwrites_factor(const Past& past, bool wrote) const {
     return touch_.agent == TensorAgent::core && touch_.accumulator && !wrote &&
            past.warp == who_.warp && past.deed.lane() == lane_ &&
-           !opcode(warp_.block->context(), past.deed.pc()).starts_with("tcgen05.cp");
+           work_of(opcode_at(past.deed.pc())) == CoreWork::product;
   }
   // Whether a barrier orders the threads that issued the two.
   bool knows_issue(const Past& past) const {
