@@ -171,7 +171,8 @@ tcgen05.fence::after_thread_sync;
 
 /// What it leaves: [rank][lane][column].
 inline KernelRun run_pair(const PairKernel& kernel, const std::string& ptx,
-                          const DeviceOptions& options = {.checks = Checks::all}) {
+                          const DeviceOptions& options = {.checks = Checks::all},
+                          TensorMap::Swizzle swizzle = TensorMap::Swizzle::bytes_128) {
   const Gemm& g = kernel.whole;
   Words cells;
   for (int rank = 0; rank < 2; ++rank)
@@ -202,7 +203,7 @@ inline KernelRun run_pair(const PairKernel& kernel, const std::string& ptx,
         .extents = {static_cast<std::uint64_t>(kernel.depth), static_cast<std::uint64_t>(extent)},
         .strides = {static_cast<std::uint64_t>(pitch)},
         .box = {128, static_cast<std::uint32_t>((is_a ? g.m : g.n) / 2)},
-        .swizzle = TensorMap::Swizzle::bytes_128};
+        .swizzle = swizzle};
     return *made.encode();
   };
   const auto out = memory(Words(words));

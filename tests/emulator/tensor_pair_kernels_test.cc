@@ -187,6 +187,16 @@ TEST(EmulatorTensorPairKernels, FindMistakes) {
   }
 }
 
+// The swizzle of a box that TMA wrote is that of the descriptor that reads it.
+TEST(EmulatorTensorPairKernels, AreCopiedWithTheSwizzleOfTheirDescriptors) {
+  const PairKernel kernel = kernel_of("f16", 256, 32, 3);
+  const std::string found = findings_text(
+      run_pair(kernel, text_of(kernel), {.checks = Checks::all}, TensorMap::Swizzle::none));
+  for (const char* const words : {"the descriptor of A has a 128-byte swizzle, the copy of line ",
+                                  " with no swizzle; ", "[matrix-descriptor]"})
+    EXPECT_NE(found.find(words), std::string::npos) << words << found;
+}
+
 // No barrier of the cluster at the end: all threads arrive in both CTAs when they have read D, and
 // the warps that deallocate wait for that. What else came to a CTA's mbarriers is over with phases
 // that it has waited for.

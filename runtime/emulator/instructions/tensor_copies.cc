@@ -131,7 +131,9 @@ bool copy(Warp& warp, const Op& op, int lane) {
     }
   for (Block* cta : ctas) {
     for (TileChunk& each : chunks) each.rank = cta->rank();
-    if (!ask(warp, &Events::read_tile, lane, TensorTile{0, chunks})) return false;
+    if (!ask(warp, &Events::read_tile, lane,
+             TensorTile{0, static_cast<std::uint32_t>(tile.tile.width), chunks}))
+      return false;
     for (const TensorArea& area : to)
       if (!ask(warp, &Events::access_tensor, lane,
                TensorTouch{TensorAgent::core, true, false, area, cta->rank()}))

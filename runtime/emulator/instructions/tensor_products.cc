@@ -351,8 +351,11 @@ class Multiplication {
       if (operands_.a_in_tensor && !touch(each, areas(operands_.a_column, a_columns()), false))
         return false;
     }
-    if (!ask(warp_, &Events::read_tile, lane_, TensorTile{'A', a}) ||
-        !ask(warp_, &Events::read_tile, lane_, TensorTile{'B', b}))
+    const auto tile = [](char name, const TileDescriptor& of, std::span<const TileChunk> chunks) {
+      return TensorTile{name, static_cast<std::uint32_t>(of.tile.width), chunks};
+    };
+    if (!ask(warp_, &Events::read_tile, lane_, tile('A', operands_.a, a)) ||
+        !ask(warp_, &Events::read_tile, lane_, tile('B', operands_.b, b)))
       return false;
     for (const Part& each : parts_)
       for (const TensorArea& area : areas(operands_.d_column, what_.columns_of_part()))

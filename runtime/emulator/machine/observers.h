@@ -141,7 +141,8 @@ struct TileChunk {
 
 /// A factor that the tensor core reads in shared memory.
 struct TensorTile {
-  char name = 'A';
+  char name = 'A';         // 0: what tcgen05.cp copies
+  std::uint32_t span = 0;  // bytes of its descriptor's swizzle
   std::span<const TileChunk> chunks;
 };
 

@@ -412,6 +412,8 @@ class ClusterRaces final : public Events {
   // Of products.
   bool check_start(Warp& warp, const TileOperand& operand);
   bool check_box(Warp& warp, const TileOperand& operand, std::uint64_t first, std::uint64_t last);
+  /// Whether copies wrote the chunks of a CTA's tile with its descriptor's swizzle.
+  bool has_swizzle_of_boxes(Warp& warp, int lane, const TensorTile& tile, std::uint32_t rank);
   const Box* box_at(std::uint32_t rank, std::uint64_t address);
   enum class TileRead : std::uint8_t { whole, outside, stopped };
   TileRead gather_chunks(Warp& warp, const TileOperand& operand, int first, int last);

@@ -220,6 +220,7 @@ bool ClusterRaces::read_tile(Warp& warp, int lane, const TensorTile& tile) {
           std::uint64_t{1} << each.address % Shadow::page_bytes / Shadow::chunk_bytes;
     }
     if (!any) continue;
+    if (!has_swizzle_of_boxes(warp, lane, tile, rank)) return false;
     AsyncJudge judge(*this, warp, issuer, access, {.shared = true, .rank = rank});
     for (std::uint64_t page = 0; page < chunks_.size() && !cluster_.stopped(); ++page)
       if (chunks_[page]) shared_[rank].read_chunks(page, chunks_[page], now, judge);

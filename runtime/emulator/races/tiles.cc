@@ -89,6 +89,25 @@ bool ClusterRaces::check_box(Warp& warp, const TileOperand& operand, std::uint64
   return false;
 }
 
+bool ClusterRaces::has_swizzle_of_boxes(Warp& warp, int lane, const TensorTile& tile,
+                                        std::uint32_t rank) {
+  const std::uint32_t own = warp.block->rank();
+  for (const TileChunk& each : tile.chunks) {
+    const Box* const box = each.rank.value_or(own) == rank ? box_at(rank, each.address) : nullptr;
+    if (!box || box->shape.span == tile.span) continue;
+    warp.fail(
+        "matrix-descriptor"_rule,
+        fmt::format("swizzle mismatch: the descriptor of {} has {}, the copy of line {} wrote "
+                    "the box at 0x{:x} with {}; make bits 61 to 63 of the descriptor agree "
+                    "with the tensor map",
+                    tile.name ? std::string(1, tile.name) : "the source", swizzle_name(tile.span),
+                    warp.block->line(box->pc), box->first, swizzle_name(box->shape.span)),
+        lane, each.address);
+    return false;
+  }
+  return true;
+}
+
 // Whether those who wrote the tiles have let the warpgroup know.
 bool ClusterRaces::issue_product(Warp& warp, std::span<Warp> warps, const WarpgroupOperation& w,
                                  const WgmmaOperands& operands) {
