@@ -23,9 +23,10 @@ bool is_memory(OperationKind kind) {
 // Where an operation of the part stands.
 struct Position {
   std::uint32_t operation;
-  std::uint32_t around;  // the position of the operation whose region has it, or none
-  bool own = false;      // in a region of the second role
-  bool passed = true;    // by the second role: in no region of the first alone
+  std::uint32_t around;           // the position of the operation whose region has it, or none
+  bool own = false;               // in a region of the second role
+  bool passed = true;             // by the second role: in no region of the first alone
+  std::uint32_t division = none;  // the position of the `by_role` around it, or none
   bool kept = false;
 };
 
@@ -34,13 +35,13 @@ class Needed {
  public:
   /// Those that the second role needs.
   Needed(const Function& function, std::uint32_t from) : Needed(function, false) {
-    collect(from, none, false, true);
+    collect(from, none, false, true, none);
     collect_writes();
     follow_all();
   }
   /// Those that a half needs.
   Needed(const Function& function, std::uint32_t from, Half half) : Needed(function, true) {
-    collect(from, none, half == Half::both, true);
+    collect(from, none, half == Half::both, true, none);
     bool behind = false;
     for (Position& each : positions_) {
       behind |= function_.operations[each.operation].kind == OperationKind::split;
@@ -56,6 +57,12 @@ class Needed {
   }
 
  private:
+  // A `set` of a variable.
+  struct Change {
+    int variable;
+    std::uint32_t position;
+  };
+
   Needed(const Function& function, bool same_threads)
       : function_(function),
         same_threads_(same_threads),
@@ -77,12 +84,17 @@ class Needed {
     return function_.operations[positions_[position].operation];
   }
 
-  void collect(std::uint32_t region, std::uint32_t around, bool own, bool passed) {
+  void collect(std::uint32_t region, std::uint32_t around, bool own, bool passed,
+               std::uint32_t division) {
     for (const Operand& each : function_.regions[region].arguments)
       made_by_[index(each.id)] = around;
     for (const std::uint32_t each : function_.regions[region].operations) {
       const auto here = static_cast<std::uint32_t>(positions_.size());
-      positions_.push_back({each, around, own, passed});
+      positions_.push_back({.operation = each,
+                            .around = around,
+                            .own = own,
+                            .passed = passed,
+                            .division = division});
       position_of_[each] = here;
       const Operation& op = function_.operations[each];
       for (const Operand& result : Function::part(function_.results, op.results))
@@ -91,7 +103,7 @@ class Needed {
       const bool by_role = op.kind == OperationKind::by_role;
       for (std::uint32_t i = 0; i < op.regions.count; ++i)
         collect(op.regions.first + i, here, own || (by_role && i == 1),
-                passed && !(by_role && i == 0));
+                passed && !(by_role && i == 0), by_role ? here : division);
     }
   }
 
@@ -193,18 +205,22 @@ class Needed {
     for (std::uint32_t i = 0; i < op.regions.count; ++i)
       need(function_.regions[op.regions.first + i].result.id);
     if (op.kind != OperationKind::get && op.kind != OperationKind::for_range) return;
-    for (const Change& each :
-         std::ranges::equal_range(changes_, operands(op)[0].id, {}, &Change::variable))
-      keep(each.position);
+    const auto all = std::ranges::equal_range(changes_, operands(op)[0].id, {}, &Change::variable);
+    for (const Change& each : all)
+      if (!is_set_by_both(each, all)) keep(each.position);
+  }
+
+  // Whether it is the first role's part of a `by_role` in which the second one sets it, too.
+  template <class Changes>
+  bool is_set_by_both(const Change& change, const Changes& all) const {
+    const Position& of = positions_[change.position];
+    return !of.passed && std::ranges::any_of(all, [&](const Change& other) {
+      const Position& by = positions_[other.position];
+      return by.own && by.division == of.division;
+    });
   }
 
   static std::size_t index(int id) { return static_cast<std::size_t>(id); }
-
-  // A `set` of a variable.
-  struct Change {
-    int variable;
-    std::uint32_t position;
-  };
 
   const Function& function_;
   bool same_threads_ = false;  // execute the slice and the rest

@@ -5,7 +5,8 @@
 // A part of a function with two roles is described once, as the first role executes it. In it,
 // `by_role` operations have a region for each role, and `if_of_role` operations are conditions of
 // the first role alone. What the second role executes is a slice of that part: its own regions,
-// with the loops and conditions around them and all values that these need.
+// with the loops and conditions around them and all values that these need. A variable that both
+// regions of a `by_role` set is set by each role for itself.
 //
 // Code that is executed in halves, each at a place of its own, is described once, too, with a
 // `split` where the second half begins: a half is the slice of its operations with effects.

@@ -4,11 +4,13 @@
 #include <limits>
 
 #include "dsl/describe/gpc_order.h"
+#include "dsl/roles/launched_tiles.h"
 #include "dsl/state/scalars.h"
 #include "dsl/value/indices.h"
 #include "tartan/dsl/builder.h"
 #include "tartan/dsl/math.h"
 #include "tartan/dsl/model.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI {
 namespace {
@@ -115,6 +117,18 @@ void expect_grid(detail::KernelState& state, const Tiles& tiles, std::string_vie
   state.launch.add_bound(std::move(bound));
 }
 
+// Blocks along x alone.
+void expect_line(detail::KernelState& state, std::string_view call) {
+  for (const LaunchBound::Of of : {LaunchBound::Of::blocks_y, LaunchBound::Of::blocks_z}) {
+    LaunchBound bound;
+    bound.of = of, bound.exact = true;
+    bound.tiles = {{1}};
+    bound.what = call;
+    bound.place = state.log.place();
+    state.launch.add_bound(std::move(bound));
+  }
+}
+
 }  // namespace
 
 std::pair<Scalar, Scalar> Builder::block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
@@ -147,6 +161,42 @@ void Builder::each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
         body(row, col);
       },
       at);
+}
+
+void Builder::each_launched_tile(const Scalar& m, const Scalar& n, const Tile& tile,
+                                 const std::function<void(Scalar, Scalar)>& body, int group,
+                                 Here at) {
+  state_->at(at);
+  if (!state_->has_body(body != nullptr, "each_launched_tile")) return;
+  // Clusters get an answer together: where tensor memory is, there is a form for that.
+  const Target& target = state_->config.target;
+  const bool takes = target.has(Feature::cluster_launch_control) &&
+                     (state_->config.options.cluster == 1 || target.has(Feature::tensor_memory));
+  if (!takes) {
+    const auto [row, col] = block_tile(m, n, tile, group, at);
+    return body(row, col);
+  }
+  if (!require(state_->roles.current == detail::Role::consumer,
+               "each_launched_tile() outside of roles(): expected it in the body of roles(), whose "
+               "producers ask for the next tile",
+               at))
+    return;
+  const Tiles tiles = tiles_of(*state_, m, n, tile, group);
+  expect_grid(*state_, tiles, "each_launched_tile(): a block for each tile");
+  expect_line(*state_, "each_launched_tile(): blocks along x alone");
+  detail::LaunchedTiles launched(*this, *state_, convert(block_x(at), s32, at) / tiles.cluster(),
+                                 at);
+  state_->log.choose("tiles", "clusterlaunchcontrol.try_cancel",
+                     "a CTA takes over the tiles of CTAs that have not started");
+  loop_while([&] { return launched.goes_on(); },
+             [&] {
+               launched.ask();
+               const auto [row, col] = tiles.place(*this, launched.number(), at);
+               body(row, col);
+               state_->at(at);
+               launched.take();
+             },
+             at);
 }
 
 Type StreamShare::counter(const Scalar& rows, const Scalar& cols, const Scalar& steps) {

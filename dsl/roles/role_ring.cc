@@ -19,12 +19,12 @@ codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Sc
 
 }  // namespace
 
-Cursor::Cursor(Builder& k, KernelState& state, const Stages& stages)
-    : state_(state), stages_(stages.stages) {
+Cursor::Cursor(Builder& k, KernelState& state, int stages, const std::source_location& at)
+    : state_(state), stages_(stages) {
   // The role may run the pipeline several times: the ring continues where it was.
   state.f().at_mark(state.roles.begin, [&] {
-    stage_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
-    parity_ = k.variable(k.constant(u32, 0, stages.at), stages.at);
+    stage_ = k.variable(k.constant(u32, 0, at), at);
+    parity_ = k.variable(k.constant(u32, 0, at), at);
   });
 }
 

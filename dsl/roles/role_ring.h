@@ -17,7 +17,9 @@ constexpr std::int64_t mbarrier_bytes = 8;
 /// The position of a role in a ring: the stage, and the parity of the phase that it waits for.
 class Cursor {
  public:
-  Cursor(Builder& k, KernelState& state, const Stages& stages);
+  Cursor(Builder& k, KernelState& state, int stages, const std::source_location& at);
+  Cursor(Builder& k, KernelState& state, const Stages& stages)
+      : Cursor(k, state, stages.stages, stages.at) {}
 
   Scalar stage() const { return *stage_; }
   codegen::Pointer of(codegen::Pointer first) const;

@@ -87,31 +87,6 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
   });
 }
 
-// While it lives, producers are described amid what consumers do.
-class AsProducer {
- public:
-  explicit AsProducer(KernelState& state)
-      : state_(state),
-        begin_(std::exchange(state.roles.begin, state.roles.producers_begin)),
-        partial_(std::exchange(state.partial, {})),
-        in_flight_(state.flights.set_aside()) {
-    state.roles.current = Role::producer;
-  }
-  ~AsProducer() {
-    state_.roles.current = Role::consumer, state_.roles.begin = begin_;
-    state_.partial = partial_;
-    state_.flights.bring_back(std::move(in_flight_));
-  }
-  AsProducer(const AsProducer&) = delete;
-  AsProducer& operator=(const AsProducer&) = delete;
-
- private:
-  KernelState& state_;
-  int begin_;
-  Partial partial_;
-  Flights::Variables in_flight_;
-};
-
 // What the count of a pipeline needs.
 std::string told_of_count(const codegen::Need& need) {
   switch (need.what) {

@@ -46,6 +46,31 @@ class InCallback {
   StageChecks::Scope scope_;
 };
 
+/// While it lives, producers are described amid what consumers do.
+class AsProducer {
+ public:
+  explicit AsProducer(KernelState& state)
+      : state_(state),
+        begin_(std::exchange(state.roles.begin, state.roles.producers_begin)),
+        partial_(std::exchange(state.partial, {})),
+        in_flight_(state.flights.set_aside()) {
+    state.roles.current = Role::producer;
+  }
+  ~AsProducer() {
+    state_.roles.current = Role::consumer, state_.roles.begin = begin_;
+    state_.partial = partial_;
+    state_.flights.bring_back(std::move(in_flight_));
+  }
+  AsProducer(const AsProducer&) = delete;
+  AsProducer& operator=(const AsProducer&) = delete;
+
+ private:
+  KernelState& state_;
+  int begin_;
+  Partial partial_;
+  Flights::Variables in_flight_;
+};
+
 /// Describes a fill callback, while it lives.
 class InFill {
  public:

@@ -115,6 +115,9 @@ constexpr auto rows<Gemm> = std::to_array<OptionRow<Gemm>>({
      "Rasterization: rows of tiles visited together, column by column, for reuse in L2"},
     {"persistent", &Gemm::persistent, {}, put,
      "Persistent kernel: each CTA computes tile after tile, for any grid size"},
+    {"dynamic", &Gemm::dynamic, {}, Chosen::kept,
+     "Persistent kernel of a grid with a CTA for each tile, whose CTAs take over tiles of CTAs that "
+     "have not started (clusterlaunchcontrol, from sm_100 on)"},
     {"producers", &Gemm::producers, {0, 31}, put, "Producer warps of a warp-specialized kernel"},
     {"cluster", &Gemm::cluster, {1}, put,
      "Cluster size, whose CTAs share B by TMA multicast, from sm_90a on: 1, 2, 4 or 8"},

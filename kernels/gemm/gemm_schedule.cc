@@ -36,6 +36,10 @@ constexpr Exclusion exclusions[] = {
     {[](const Gemm& x) { return x.tile.products != 1 && (!x.persistent || x.producers <= 0); },
      "tile.products = {products}: warpgroups that compute tiles in turn require persistent and "
      "producers"},
+    {[](const Gemm& x) { return x.dynamic && (!x.persistent || x.producers <= 0); },
+     "dynamic: CTAs that take over tiles require persistent and producers"},
+    {[](const Gemm& x) { return x.dynamic && x.batched; },
+     "dynamic excludes batched: the tile that a CTA takes over may be another product's"},
     {[](const Gemm& x) { return x.stream_blocks != 0 && x.swap; },
      "stream-K is unsupported with swap; use splits or cluster_splits"},
     {[](const Gemm& x) { return x.splits != 1 && x.stream_blocks != 0; },
@@ -68,11 +72,11 @@ struct Setter {
   void operator()(const OneTile& way) const { put(way.cluster, way.swap); }
   void operator()(const Persistent& way) const {
     put(way.cluster, way.swap);
-    out.persistent = true;
+    out.persistent = true, out.dynamic = way.dynamic;
   }
   void operator()(const PingPong& way) const {
     put(way.cluster, way.swap);
-    out.persistent = true, out.tile.products = way.warpgroups;
+    out.persistent = true, out.dynamic = way.dynamic, out.tile.products = way.warpgroups;
   }
   void operator()(const SplitK& way) const {
     put(way.cluster, way.swap);
@@ -160,8 +164,9 @@ Result<GemmSchedule> schedule_of(const Gemm& options) {
   else if (options.stream_blocks) out.way = StreamK{options.stream_blocks};
   else if (options.splits != 1) out.way = SplitK{options.splits, cluster, swap};
   else if (options.cluster_splits != 1) out.way = ClusterSplitK{options.cluster_splits, swap};
-  else if (options.tile.products != 1) out.way = PingPong{options.tile.products, cluster, swap};
-  else if (options.persistent) out.way = Persistent{cluster, swap};
+  else if (options.tile.products != 1)
+    out.way = PingPong{options.tile.products, cluster, swap, options.dynamic};
+  else if (options.persistent) out.way = Persistent{cluster, swap, options.dynamic};
   else out.way = OneTile{cluster, swap};
   return out;
 }

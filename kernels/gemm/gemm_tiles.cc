@@ -274,15 +274,20 @@ void GemmTiles::part_by_rank(const Operands& operands) {
   else store();
 }
 
+void GemmTiles::each_tile(const OfTile& tile) {
+  if (options_.dynamic) k_.each_launched_tile(m_, n_, tile_, tile, options_.group);
+  else k_.each_tile(m_, n_, tile_, tile, options_.group);
+}
+
 // Ping-pong: each warpgroup computes every other tile of the CTA, so that the epilogue of one runs
 // beside the products of the next.
-void GemmTiles::tiles_in_turn(const std::function<void(Scalar row, Scalar col)>& whole_tile) {
+void GemmTiles::tiles_in_turn(const OfTile& whole_tile) {
   auto turn = k_.variable(k_.constant(u32, 0));
   const auto tile = [&](const Scalar& row, const Scalar& col) {
     k_.warpgroups([&](int w) { k_.when(turn == w, [&] { whole_tile(row, col); }); });
     turn = (turn + 1) % tile_.products;
   };
-  k_.each_tile(m_, n_, tile_, tile, options_.group);
+  each_tile(tile);
 }
 
 // Of few k-tiles too: CTAs of longer products end at different times, so that those of the next
@@ -316,7 +321,7 @@ void GemmTiles::compute(const Operands& operands) {
           m_, n_, tile_, units_each(steps_),
           [&](const TileWork& work) { part_of_tile(operands, work); }, options_.group);
     if (tile_.products > 1) return tiles_in_turn(whole_tile);
-    if (options_.persistent) return k_.each_tile(m_, n_, tile_, whole_tile, options_.group);
+    if (options_.persistent) return each_tile(whole_tile);
     if (options_.cluster_splits > 1) return part_by_rank(operands);
     auto [row, col] = k_.block_tile(m_, n_, tile_, options_.group);
     if (options_.splits > 1) part_by_y(operands, row, col);

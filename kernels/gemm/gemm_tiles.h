@@ -108,7 +108,9 @@ class GemmTiles {
       const Scalar& row, const Scalar& col,
       const std::function<Accumulator(const Scalar& row, const Scalar& col)>& product,
       const Store& store);
-  void tiles_in_turn(const std::function<void(Scalar row, Scalar col)>& whole_tile);
+  using OfTile = std::function<void(Scalar row, Scalar col)>;
+  void each_tile(const OfTile& tile);
+  void tiles_in_turn(const OfTile& whole_tile);
   void part_of_tile(const Operands& operands, const TileWork& work);
   void part_by_y(const Operands& operands, const Scalar& row, const Scalar& col);
   void part_by_rank(const Operands& operands);

@@ -130,5 +130,42 @@ TEST(GemmTensor, EverySchedule) {
   run("bf16 results", 0, [](Gemm& o) { o.c = bf16; });
 }
 
+// CTAs take over tiles of CTAs that have not started; on other targets each has its own.
+TEST(GemmTensor, Dynamic) {
+  const auto options = [](int products, int cluster) {
+    Gemm out =
+        of_tile({.m = 128, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1, .products = products}, 3);
+    out.persistent = out.dynamic = true, out.cluster = cluster;
+    return out;
+  };
+  for (const int products : {1, 2})
+    for (const int cluster : {1, 2, 4}) {
+      SCOPED_TRACE(fmt::format("{} warpgroups in turn, clusters of {}", products, cluster));
+      const Product product(options(products, cluster), 600, 200, 264);
+      const auto compiled = compile(kernels::gemm(product.options), target_of("sm_100a"));
+      ASSERT_TRUE(compiled) << compiled.diags().text();
+      EXPECT_NE(compiled->ptx.find("clusterlaunchcontrol.try_cancel"), std::string::npos);
+      compare("sm_100a", product);
+    }
+  const Product product(options(2, 2), 600, 200, 264);
+  const auto compiled = compile(kernels::gemm(product.options), target_of("sm_90a"));
+  ASSERT_TRUE(compiled) << compiled.diags().text();
+  EXPECT_EQ(compiled->ptx.find("clusterlaunchcontrol"), std::string::npos);
+  Device device = *Device::open("emulator", {.hardware = "sm_90a", .checks = Checks::all});
+  EXPECT_EQ(product.wrong(testing_gemm::run_on(device, *compiled, product.launch())), 0);
+}
+
+TEST(GemmTensor, DynamicNeedsProducersAndOneProduct) {
+  const auto refusal = [](const Gemm& options) {
+    const auto compiled = compile(kernels::gemm(options), target_of("sm_100a"));
+    return compiled ? std::string() : compiled.diags().text();
+  };
+  Gemm options = of_tile({.m = 128, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1}, 3);
+  options.dynamic = true;
+  EXPECT_NE(refusal(options).find("require persistent and producers"), std::string::npos);
+  options.persistent = options.batched = true;
+  EXPECT_NE(refusal(options).find("dynamic excludes batched"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tartan

@@ -54,6 +54,7 @@ TEST(OptionKeys, HaveAllMembersInTheirOrder) {
                         .stream_blocks = 10,
                         .group = 11,
                         .persistent = true,
+                        .dynamic = true,
                         .producers = 12,
                         .cluster = 13,
                         .cluster_columns = 14,
@@ -61,7 +62,7 @@ TEST(OptionKeys, HaveAllMembersInTheirOrder) {
                         .direct = true,
                         .batched = true}),
             "1 2 3 " + types({e4m3, e5m2, f16, bf16}) +
-                "2 1 4 5 6 7 1 8 10 11 1 12 13 14 9 1 1 1 " + tile_key + epilogue_key);
+                "2 1 4 5 6 7 1 8 10 11 1 1 12 13 14 9 1 1 1 " + tile_key + epilogue_key);
   EXPECT_EQ(key_of(BlockScaled{.m = 1,
                                .n = 2,
                                .k = 3,
@@ -259,6 +260,7 @@ const Values all_values[] = {
     {"persistent", {"true", "false"}},
     {"scale", {"\"ue4m3\"", "\"f32\"", "\"f15\""}},
     {"kind", {"\"mxf8f6f4\"", "\"mxf4\"", "\"mxf4nvf4\"", "\"mxf5\""}},
+    {"dynamic", {"true", "false"}},
     {"grouping", {"\"none\"", "\"contiguous\"", "\"masked\"", "\"some\""}},
     {"blocks-k", {"1", "2", "5"}},
     {"share-a", {"true", "false"}},

@@ -25,8 +25,7 @@
 
 namespace tartan::TARTAN_ABI {
 
-/// Describes a kernel: declares parameters and shared memory, copies, loads, multiplies and stores.
-/// Each call appends code to the kernel.
+/// Describes a kernel: each call appends code to it.
 class Builder : public detail::OldForms<Builder> {
  public:
   using Here = std::source_location;
@@ -77,8 +76,7 @@ class Builder : public detail::OldForms<Builder> {
   Scalar blocks_x(Here at = Here::current());  // of the launch
   Scalar blocks_y(Here at = Here::current());
 
-  // ---- Clusters of KernelOptions::cluster CTAs, from sm_90 and PTX 8.0 on. Every target has
-  // ---- clusters of one, where the rank is 0 and cluster_barrier() is barrier().
+  // ---- Clusters of KernelOptions::cluster CTAs, from sm_90 and PTX 8.0 on; of one on all targets.
 
   int cluster_size() const;
   /// The number of this CTA in its cluster, u32: blockIdx.x % cluster.
@@ -212,28 +210,30 @@ class Builder : public detail::OldForms<Builder> {
   /// KernelOptions::cluster_columns beside each other: the numbers of tile rows and columns are
   /// rounded up to whole clusters, and those beyond m and n are empty. The grid's x is
   ///   ceil(m / (r * tile.m)) * r * ceil(n / (c * tile.n)) * c
-  /// and a smaller grid leaves tiles unwritten. On sm_90 the clusters of one wave, if c or r is 1
-  /// and the number of tiles is known, are numbered so that those of a GPC compute tiles that
-  /// follow each other: what they read at the same time comes from L2 once.
+  /// and a smaller grid leaves tiles unwritten. On sm_90 clusters of one row or column of a wave
+  /// are numbered so that those of a GPC compute neighbours: what they read comes from L2 once.
   std::pair<Scalar, Scalar> block_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                        int group = 8, Here at = Here::current());
   /// The tile that the CTAs of a cluster compute together, in the same order: split-K, with the
   /// k-tiles divided among them and reduce_scatter() of their sums. The grid's x is
   ///   cluster * tile.blocks(m, n)
-  ///
   ///   const auto [row, col] = k.cluster_tile(m, n, tile);
   ///   const StreamShare own = StreamShare::of(steps, k.cluster_size(), k.cluster_rank());
   ///   k.pipeline({.stages = 4}, own.end - own.begin, fill_from(own.begin), use);
-  ///   const Global c = C.tile({row, col}, {tile.m, tile.n});
-  ///   const int part = tile.n / k.cluster_size();
-  ///   k.store(c.tile({0, k.cluster_rank()}, {tile.m, part}), reduce_scatter(sum));
+  ///   const int ctas = k.cluster_size();
+  ///   const Scalar part = col * ctas + k.cluster_rank();
+  ///   k.store(C.tile({row, part}, {tile.m, tile.n / ctas}), reduce_scatter(sum));
   std::pair<Scalar, Scalar> cluster_tile(const Scalar& m, const Scalar& n, const Tile& tile,
                                          int group = 8, Here at = Here::current());
+  using TileBody = std::function<void(Scalar row, Scalar col)>;
   /// Persistent loop over all tiles, for any gridDim.x: each CTA computes every blocks_x()th tile.
   /// Clusters order their tiles as in block_tile().
-  void each_tile(const Scalar& m, const Scalar& n, const Tile& tile,
-                 const std::function<void(Scalar row, Scalar col)>& body, int group = 8,
-                 Here at = Here::current());
+  void each_tile(const Scalar& m, const Scalar& n, const Tile& tile, const TileBody& body,
+                 int group = 8, Here at = Here::current());
+  /// A CTA for each tile, of which those that run take over the tiles of those that have not
+  /// started (clusterlaunchcontrol, from sm_100 on, in roles()). On other targets, block_tile().
+  void each_launched_tile(const Scalar& m, const Scalar& n, const Tile& tile, const TileBody& body,
+                          int group = 8, Here at = Here::current());
   /// Stream-K (Osama et al. 2023): the k-tiles (`steps`) of a tile may be divided among CTAs, so
   /// that none idles in the tail wave. A CTA stores its part of a shared tile to its `slot` of a
   /// workspace, two slots per CTA, for a later reduction. Not in clusters.

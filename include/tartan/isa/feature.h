@@ -15,16 +15,17 @@ namespace tartan::TARTAN_ABI {
 
 /// What a target has or lacks, as whoever writes a kernel asks for it: `target.has(Feature::tma)`.
 enum class Feature : std::uint8_t {
-  async_copy,            // copies to shared memory that other threads can wait for
-  clusters,              // CTAs that access each other's shared memory
-  dependent_launch,      // a launch that begins before the end of the one in front
-  eight_bit_conversion,  // to and from e4m3 and e5m2
-  mbarrier_try_wait,     // a wait that suspends the thread for a while
-  register_moves,        // from warpgroup to warpgroup
-  tensor_memory,         // in which products by tcgen05 accumulate
-  tf32_conversion,       // to nearest even
-  tma,                   // copies of boxes of a tensor
-  wgmma,                 // products of a warpgroup, from shared memory
+  async_copy,              // copies to shared memory that other threads can wait for
+  cluster_launch_control,  // CTAs that take over what others of the grid would do
+  clusters,                // CTAs that access each other's shared memory
+  dependent_launch,        // a launch that begins before the end of the one in front
+  eight_bit_conversion,    // to and from e4m3 and e5m2
+  mbarrier_try_wait,       // a wait that suspends the thread for a while
+  register_moves,          // from warpgroup to warpgroup
+  tensor_memory,           // in which products by tcgen05 accumulate
+  tf32_conversion,         // to nearest even
+  tma,                     // copies of boxes of a tensor
+  wgmma,                   // products of a warpgroup, from shared memory
 };
 
 /// A row of the table of features: `spelling` is an instruction that a target has if it has the
@@ -37,6 +38,7 @@ struct FeatureRow {
 // clang-format off
 inline constexpr FeatureRow features[] = {
     {Feature::async_copy,           "cp.async.ca.shared.global"},
+    {Feature::cluster_launch_control, "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128"},
     {Feature::clusters,             "barrier.cluster.arrive"},
     {Feature::dependent_launch,     "griddepcontrol.wait"},
     {Feature::eight_bit_conversion, "cvt.rn.satfinite.e4m3x2.f32"},

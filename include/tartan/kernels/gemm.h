@@ -92,6 +92,11 @@ struct Gemm {
   int group = 8;
   /// Persistent: each CTA has tile after tile, tile.products = 2 warpgroups in turn (ping-pong).
   bool persistent = false;
+  /// A persistent kernel of a grid with a CTA for each tile, see Builder::each_launched_tile():
+  /// CTAs that run take over the tiles of CTAs that have not started (from sm_100 on; on other
+  /// targets each CTA has its tile). For tiles that take different times, or GPUs that run other
+  /// kernels, too. Requires `persistent` and `producers`.
+  bool dynamic = false;
   /// Producer warps of a warp-specialized kernel, see Builder::roles().
   int producers = 0;
   /// Cluster size: CTAs with vertically adjacent tiles that share B by TMA multicast (sm_90a,
@@ -150,7 +155,8 @@ struct Gemm {
   /// blocks(). gridDim.y is `splits`.
   unsigned grid_x(int rows, int cols, int multiprocessors) const {
     if (stream_blocks) return static_cast<unsigned>(stream_blocks);
-    return persistent ? persistent_blocks(rows, cols, multiprocessors) : blocks(rows, cols);
+    return persistent && !dynamic ? persistent_blocks(rows, cols, multiprocessors)
+                                  : blocks(rows, cols);
   }
   /// Size of the workspace of split-K and stream-K, in elements of the accumulator type.
   std::int64_t workspace_elements(int rows, int cols) const {

@@ -47,6 +47,7 @@ struct OneTile {
 struct Persistent {
   ClusterShape cluster = {};
   bool swap = false;
+  bool dynamic = false;  // see Gemm::dynamic
 };
 /// Persistent CTAs whose warpgroups take tiles in turn: one multiplies while another stores. Needs
 /// producers, and a tile of 4 warps.
@@ -54,6 +55,7 @@ struct PingPong {
   int warpgroups = 2;  // tile.products of Gemm
   ClusterShape cluster = {};
   bool swap = false;
+  bool dynamic = false;
 };
 /// So many CTAs divide the k of a tile; gemm_sum() adds what they leave in the workspace.
 struct SplitK {
