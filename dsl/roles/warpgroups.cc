@@ -18,10 +18,6 @@ namespace {
 
 constexpr std::int64_t position_bytes = 4;
 
-int warpgroups_of(const KernelState& state) {  // without producers
-  return state.config.options.block / warpgroup_threads;
-}
-
 codegen::Pointer positions(KernelState& state, const Turns& turns) {
   return state.f().offset(turns.barriers, state.roles.warpgroups * mbarrier_bytes);
 }

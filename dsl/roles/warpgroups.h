@@ -18,6 +18,10 @@ bool may_ping_pong(KernelState& state);
 CommonRing* next_ring(KernelState& state, int stages);
 /// The consumers' part of a pipeline with PipelineOptions::turns.
 void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const CommonRing& ring);
+/// Warpgroups of consumers.
+inline int warpgroups_of(const KernelState& state) {
+  return state.config.options.block / warpgroup_threads;
+}
 /// Whether each warpgroup of consumers has a named barrier of its own, or one is free.
 bool can_have_barriers(const KernelState& state);
 void take_barriers(KernelState& state);

@@ -65,7 +65,8 @@ std::string product_text(Type a, Type b);
 /// Whether this thread issues the products of its warpgroup of consumers.
 codegen::Value issues_products(KernelState& state);
 /// The tensor core arrives at an mbarrier when all products are done that the thread has issued.
-/// `blocks`: at the same mbarrier of those blocks of the cluster, a bit each; none: at this one's.
+/// `blocks`: at the same mbarrier of those blocks of the cluster, a bit each; none: at this one's,
+/// or at those of both CTAs of a pair, which are the cluster.
 void commit_products(KernelState& state, codegen::Pointer mbarrier, codegen::Value blocks = {});
 /// The consumers' body has been described, at a mark: what accumulators in tensor memory take is
 /// known.

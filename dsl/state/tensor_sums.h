@@ -55,6 +55,15 @@ struct TensorSum {
   std::vector<Event> events = {};
 };
 
+/// Where the warps of both CTAs of a pair meet that have stored what a product reads, in each stage
+/// of its ring: the thread that issues the product waits for them. The others go on: the ring keeps
+/// them from arriving twice. Each warpgroup has its own.
+struct StageMeetings {
+  codegen::Pointer barriers = {};
+  int count = 0;
+  codegen::Variable parities = {};  // a bit for each stage
+};
+
 /// Those of a kernel, and what they share.
 struct TensorSums {
   std::vector<std::shared_ptr<TensorSum>> all;
@@ -65,6 +74,7 @@ struct TensorSums {
   codegen::Pointer done = {};     // an mbarrier for each warpgroup, at which it waits for products
   // Of the first CTA of a pair, for each of its warpgroups: where the warps of both meet.
   codegen::Pointer met = {};
+  std::vector<StageMeetings> meetings = {};
   // Of a warpgroup: the address of the first column in its lanes, the parities of its mbarriers.
   std::optional<codegen::Variable> first = {}, parity = {}, met_parity = {};
 };

@@ -21,8 +21,7 @@ namespace {
 
 bool fits(const TiledParts& mma, const Tensor& a, const Tensor& b) {
   return require_shape(*mma.state, a, mma.tile.m, mma.tile.k, "A of the tiled MMA") &
-             require_shape(*mma.state, b, mma.tile.k, mma.tile.n / mma.ctas_of_b(),
-                           "B of the tiled MMA") &&
+             require_shape(*mma.state, b, mma.tile.k, columns_of_b(mma), "B of the tiled MMA") &&
          in_order(*mma.state, a, b);
 }
 
@@ -162,8 +161,8 @@ class TileProduct {
 
   // Products by tcgen05 have B in shared memory, and consumers issue them.
   bool by_tensor_memory() const {
-    return mma_.tensor && mma_.state->roles.current == Role::consumer && in_shared_memory(b_) &&
-           (mma_.ctas_of_b() == 1 || in_shared_memory(a_));
+    return mma_.tensor && mma_.state->roles.current == Role::consumer &&
+           in_shared_memory(b_).has_value();
   }
 
   // Of an operand that is, or was loaded from there.
@@ -357,7 +356,7 @@ class TileProduct {
 
   // Whether these are A in registers, and B, of the tiled MMA; reports if not.
   bool takes(const WarpTile& a, const Tensor& b) const {
-    return require_shape(*mma_.state, b, mma_.tile.k, mma_.tile.n, "B of the tiled MMA") &&
+    return require_shape(*mma_.state, b, mma_.tile.k, columns_of_b(mma_), "B of the tiled MMA") &&
            takes_fragments(mma_, Operand::a, a, mma_.fragments_m(), mma_.steps());
   }
 

@@ -21,7 +21,7 @@ RingLayout shared_layout(const TiledParts& mma, Operand operand, int stages, Maj
   const bool is_a = operand == Operand::a;
   const Type type = stored_type(mma.kind, is_a ? mma.kind.a : mma.kind.b);
   const int rows = is_a ? mma.tile.m : mma.tile.k,
-            cols = is_a ? mma.columns_a() : mma.tile.n / mma.ctas_of_b();
+            cols = is_a ? mma.columns_a() : columns_of_b(mma);
   const bool is_row_major = major == Major::none ? is_a : major == Major::row;
   Layout layout = is_row_major ? row_major(rows, cols) : col_major(rows, cols);
   if (mma.kind.shape.shape.m == 0 || !mma.state || bits(type) == 0)

@@ -19,6 +19,9 @@ Side side_b(const TiledParts& mma, const Shared& b);
 std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragments,
                               const Shared& from);
 
+/// Columns of B that this CTA has: half of them where a pair multiplies.
+inline int columns_of_b(const TiledParts& mma) { return mma.tile.n / mma.ctas_of_b(); }
+
 /// "A" or "B".
 std::string_view letter(Operand operand);
 /// Whether a warp's fragments are those of A or B of the kind, match the tile in number, and belong

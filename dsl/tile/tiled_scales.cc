@@ -87,7 +87,8 @@ bool detail::fit_scaled(const TiledParts& mma, const Shared& a, const Shared& a_
   return require_shape(*mma.state, tensor_of(a), mma.tile.m, mma.tile.k, "A of the tiled MMA") &
          require_shape(*mma.state, tensor_of(a_scales), mma.tile.m, blocks,
                        "the A scales of the tiled MMA") &
-         require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA") &
+         require_shape(*mma.state, tensor_of(b), mma.tile.k, columns_of_b(mma),
+                       "B of the tiled MMA") &
          require_shape(*mma.state, tensor_of(b_scales), blocks, mma.tile.n,
                        "the B scales of the tiled MMA");
 }

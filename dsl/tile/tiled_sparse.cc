@@ -58,7 +58,8 @@ bool detail::fit_sparse(const TiledParts& mma, const Shared& a, const Shared& me
                        "A of the tiled MMA") &
          require_shape(*mma.state, tensor_of(metadata), *words.rows.constant(),
                        *words.cols.constant(), "the metadata of the tiled MMA") &
-         require_shape(*mma.state, tensor_of(b), mma.tile.k, mma.tile.n, "B of the tiled MMA");
+         require_shape(*mma.state, tensor_of(b), mma.tile.k, columns_of_b(mma),
+                       "B of the tiled MMA");
 }
 
 WarpTile detail::sparse_product(const TiledParts& mma, const WarpTile& sum, bool fresh,

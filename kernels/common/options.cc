@@ -154,6 +154,8 @@ constexpr auto rows<BlockScaled> = std::to_array<OptionRow<BlockScaled>>({
     {"stages", &BlockScaled::stages, {1, 256}, put},
     {"producers", &BlockScaled::producers, {0, 28}, shape,
      "Producer warps of a warp-specialized kernel, which products by tcgen05 need"},
+    {"persistent", &BlockScaled::persistent, {}, put},
+    {"cluster", &BlockScaled::cluster, {1, 2}, put},
     {"epilogue", &BlockScaled::epilogue},
 });
 

@@ -294,7 +294,7 @@ void GemmTiles::tiles_in_turn(const OfTile& whole_tile) {
 // launch would begin in an order in which neighbours read fewer lines together.
 void GemmTiles::release_next_launch() {
   constexpr int few = 16;
-  if (options_.persistent) return;
+  if (options_.persistent || !overlaps_) return;
   if (k_.target().has(Feature::dependent_launch) && steps_.constant().value_or(few) < few)
     return k_.griddepcontrol_launch_dependents();
   release_row(k_, m_, tile_.m), release_row(k_, n_, tile_.n);
@@ -314,7 +314,7 @@ void GemmTiles::compute(const Operands& operands) {
   // The launch of gemm_sum() may begin; it waits for the end of this one.
   if ((options_.splits > 1 || options_.stream_blocks) && k_.target().has(Feature::dependent_launch))
     k_.griddepcontrol_launch_dependents();
-  follow_previous_launch(k_);
+  if (overlaps_) follow_previous_launch(k_);
   k_.roles([&] {
     if (options_.stream_blocks)
       return k_.stream_tiles(

@@ -95,6 +95,9 @@ class GemmTiles {
   /// The batch index of this block, and the batch stride of C.
   void select_matrix(const Scalar& i, const Scalar& stride);
 
+  /// The launch does not overlap with those in front of it and behind it (Launch::programmatic).
+  void stand_alone() { overlaps_ = false; }
+
   void compute(const Operands& operands);
 
  private:
@@ -116,7 +119,7 @@ class GemmTiles {
   void part_by_rank(const Operands& operands);
   void release_next_launch();
 
-  bool possible_ = false;
+  bool possible_ = false, overlaps_ = true;
   Builder& k_;
   Gemm options_;
   const TiledMma& mma_;

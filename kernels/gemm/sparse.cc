@@ -165,7 +165,7 @@ static Kernel described_sparse_gemm(const Gemm& options) {
                            options.accumulator, {.sparsity = isa::Sparsity::sp_ordered_metadata});
     if (kind.shape.shape.m == 0) return;  // best_mma() has said why
     kind.best = detail::suits_warpgroups(options, tile);
-    auto mma = k.tiled_mma(kind, tile);
+    auto mma = k.tiled_mma(kind, tile, {.ctas = options.cluster == 2 ? 2 : 1});
     const Layout words = mma.metadata_tile();
     const Scalar steps = ceil_div(depth, 512 / std::max(bits(options.a), 8));
     const auto stride_a = stride(k, "stride_a", options, std::max(options.multiple / 2, 1)),
@@ -189,9 +189,9 @@ static Kernel described_sparse_gemm(const Gemm& options) {
     tiles.compute({[&](Scalar row, Scalar col, Scalar step, Scalar stage) {
                      k.copy(A.tile({row, step}, {tile.m, tile.k / 2}), sA[stage]);
                      k.copy(M.tile({row, step}, {words.rows, words.cols}), sM[stage]);
-                     const Global part = B.tile({step, col}, {tile.k, tile.n});
-                     k.copy(part, sB[stage],
-                            {.multicast = options.cluster > 1 ? Among::cluster : Among::none});
+                     const bool shares = options.cluster > 1 && mma.ctas() == 1;
+                     k.copy(mma.own_b(B.tile({step, col}, {tile.k, tile.n})), sB[stage],
+                            {.multicast = shares ? Among::cluster : Among::none});
                    },
                    [&](Accumulator& sum, Scalar stage, const detail::Operands::Next&) {
                      mma.add(sum, {sA[stage], {.metadata = sM[stage]}}, sB[stage]);

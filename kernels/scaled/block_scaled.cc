@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "kernels/common/epilogue.h"
 #include "kernels/common/keys.h"
 #include "kernels/gemm/gemm_tiles.h"
 #include "tartan/dsl/math.h"
@@ -11,9 +10,31 @@
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
 
+MmaOptions mma_options(const BlockScaled& options) {
+  return {.scale_type = options.scale, .ctas = options.cluster == 2 ? 2 : 1};
+}
+
+// Its tiles are those of a product without scales.
+Gemm in_gemm_tiles(const BlockScaled& of) {
+  return {.m = of.m,
+          .n = of.n,
+          .k = of.k,
+          .a = of.a,
+          .b = of.b,
+          .c = of.c,
+          .multiple = of.multiple,
+          .multiple_c = of.multiple_c,
+          .tile = of.tile,
+          .stages = of.stages,
+          .epilogue = of.epilogue,
+          .persistent = of.persistent,
+          .producers = of.producers,
+          .cluster = of.cluster};
+}
+
 // Only mxf4nvf4 has ue4m3 scales; it and mxf4 take packed e2m1, mxf8f6f4 takes all types.
 MmaKind product(Builder& k, const BlockScaled& options) {
-  const MmaOptions with{.scale_type = options.scale};
+  const MmaOptions with = mma_options(options);
   if (options.kind == isa::Kind::none) return k.best_mma(options.a, options.b, f32, with);
   const MmaShape shape = options.kind == isa::Kind::mxf8f6f4 ? m16n8k32 : m16n8k64;
   MmaKind out = of_kind(shape, options.kind)(options.a, options.b, f32);
@@ -36,17 +57,21 @@ Scalar block_count(const Scalar& depth, int block) {
 
 static Kernel described_block_scaled(const BlockScaled& options) {
   const Tile& tile = options.tile;
-  const KernelOptions warps{.block = tile.threads(), .producers = options.producers};
-  return kernel("block_scaled", warps, [=](Builder& k) {
+  const KernelOptions launch{
+      .block = tile.threads(), .producers = options.producers, .cluster = options.cluster};
+  return kernel("block_scaled", launch, [=](Builder& k) {
     const MmaKind kind = product(k, options);
     if (kind.shape.shape.m == 0) return;
-    const auto mma = k.tiled_mma(kind, tile, {.scale_type = options.scale});
+    const auto mma = k.tiled_mma(kind, tile, mma_options(options));
     const int unit = together(mma), block = mma.scale_block();
     const auto m = detail::size(k, "m", options.m, 1),
                n = detail::size(k, "n", options.n, options.multiple_c),
                depth =
                    detail::size(k, "k", options.k, detail::common_multiple(unit, options.multiple));
-    if (!detail::sizes_are_possible(k, tile, m, n, depth)) return;
+    if (!detail::sizes_are_possible(k, tile, m, n, depth) ||
+        !k.require(options.cluster == 1 || options.cluster == 2,
+                   fmt::format("cluster = {}: expected 1 or 2", options.cluster)))
+      return;
     k.require(depth.multiple() % unit == 0,
               fmt::format("k is not a multiple of {}, which products of {} and {} require", unit,
                           name(kind.a), name(kind.b)));
@@ -55,32 +80,23 @@ static Kernel described_block_scaled(const BlockScaled& options) {
     auto scalesA = k.global("A_scales", options.scale, row_major(m, blocks));
     auto B = k.global("B", kind.b, col_major(depth, n));
     auto scalesB = k.global("B_scales", options.scale, col_major(blocks, n));
-    detail::Finisher finisher(k, options.epilogue, f32, options.c, m, n);
+    detail::GemmTiles tiles(k, in_gemm_tiles(options), mma, m, n, depth);
+    tiles.stand_alone();
     auto sA = k.shared("sA", mma.stored_a(), mma.shared_a(options.stages));
     auto sB = k.shared("sB", mma.stored_b(), mma.shared_b(options.stages));
     auto sSA = k.shared("sA_scales", options.scale, RingLayout{mma.scales_a(), options.stages});
     auto sSB = k.shared("sB_scales", options.scale, RingLayout{mma.scales_b(), options.stages});
-    const auto multiply = [&] {
-      auto sum = mma.accumulator();
-      auto [row, col] = k.block_tile(m, n, tile);
-      k.pipeline(
-          {.stages = options.stages}, ceil_div(depth, tile.k),
-          [&, row = row, col = col](Scalar t, Scalar stage) {
-            k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
-            k.copy(scalesA.tile({row, t}, {tile.m, tile.k / block}), sSA[stage]);
-            k.copy(B.tile({t, col}, {tile.k, tile.n}), sB[stage]);
-            k.copy(scalesB.tile({t, col}, {tile.k / block, tile.n}), sSB[stage]);
-          },
-          [&](Scalar, Scalar stage) {
-            const Shared scales_b = sSB[stage], b = sB[stage], scales_a = sSA[stage], a = sA[stage];
-            mma.add(sum, {a, {.scales = scales_a}}, {b, {.scales = scales_b}});
-          });
-      sum.each_part([&, row = row, col = col](const WarpTile& part) {
-        finisher.store(part, tile, row, col);
-      });
-    };
-    if (options.producers) k.roles(multiply);
-    else multiply();
+    tiles.compute({[&](Scalar row, Scalar col, Scalar t, Scalar stage) {
+                     k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+                     k.copy(scalesA.tile({row, t}, {tile.m, tile.k / block}), sSA[stage]);
+                     k.copy(mma.own_b(B.tile({t, col}, {tile.k, tile.n})), sB[stage]);
+                     k.copy(scalesB.tile({t, col}, {tile.k / block, tile.n}), sSB[stage]);
+                   },
+                   [&](Accumulator& sum, Scalar stage, const detail::Operands::Next&) {
+                     const Shared scales_b = sSB[stage], b = sB[stage], scales_a = sSA[stage],
+                                  a = sA[stage];
+                     mma.add(sum, {a, {.scales = scales_a}}, {b, {.scales = scales_b}});
+                   }});
   });
 }
 

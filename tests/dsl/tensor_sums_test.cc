@@ -38,11 +38,15 @@ using Step = std::function<void(const Parts&)>;
 // `warp`: that has row i.
 using Expected = std::function<double(int i, int j, int warp)>;
 
-Kernel kernel_of(const Step& step, const Step& end) {
-  return kernel("product", {.block = tile.threads(), .producers = 4}, [=](Builder& k) {
-    auto A = k.global("A", f16, row_major(m, depth)), B = k.global("B", f16, col_major(depth, n)),
-         C = k.global("C", f32, row_major(m, n));
-    auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile);
+// `ctas`: that multiply together, each with rows of its own.
+Kernel kernel_of(const Step& step, const Step& end, int ctas) {
+  const KernelOptions launch{.block = tile.threads(), .producers = 4, .cluster = ctas};
+  return kernel("product", launch, [=](Builder& k) {
+    auto A = k.global("A", f16, row_major(ctas * m, depth)),
+         B = k.global("B", f16, col_major(depth, n)),
+         C = k.global("C", f32, row_major(ctas * m, n));
+    const Scalar row = ctas == 1 ? Scalar(0) : k.block_x();
+    auto mma = k.tiled_mma(k.best_mma(f16, f16, f32), tile, {.ctas = ctas});
     auto sA = k.shared("sA", f16, mma.shared_a(stages)),
          sB = k.shared("sB", f16, mma.shared_b(stages));
     k.roles([&] {
@@ -50,31 +54,33 @@ Kernel kernel_of(const Step& step, const Step& end) {
       k.pipeline(
           {.stages = stages}, steps,
           [&](Scalar t, Scalar stage) {
-            k.copy(A.tile({0, t}, {tile.m, tile.k}), sA[stage]);
-            k.copy(B.tile({t, 0}, {tile.k, tile.n}), sB[stage]);
+            k.copy(A.tile({row, t}, {tile.m, tile.k}), sA[stage]);
+            k.copy(mma.own_b(B.tile({t, 0}, {tile.k, tile.n})), sB[stage]);
           },
           [&](Scalar t, Scalar stage) {
             step({k, mma, sum, t, sA[stage], sB[stage]});
           });
       if (end) end({k, mma, sum, 0, sA[0], sB[0]});
-      sum.each_part([&](const WarpTile& part) { k.store(C, part); });
+      sum.each_part([&](const WarpTile& part) { k.store(C.tile({row, 0}, {m, n}), part); });
     });
   });
 }
 
 void compare(const Step& step, const Step& end, const Expected& expected) {
   std::vector<int> a, b;
-  for (int i = 0; i < m; ++i)
-    for (int k = 0; k < depth; ++k) a.push_back(element_a(i, k));
+  for (int i = 0; i < 2 * m; ++i)
+    for (int k = 0; k < depth; ++k) a.push_back(element_a(i % m, k));
   for (int j = 0; j < n; ++j)
     for (int k = 0; k < depth; ++k) b.push_back(element_b(k, j));
-  for (const char* const target : {"sm_80", "sm_90a", "sm_100a"})
+  for (const auto& [target, ctas] :
+       {std::pair("sm_80", 1), {"sm_90a", 1}, {"sm_100a", 1}, {"sm_100a", 2}})
     for (const char* const schedule : {"", "1", "2"}) {
-      SCOPED_TRACE(fmt::format("{}, schedule {}", target, schedule));
-      const auto compiled = compile(kernel_of(step, end), *Target::parse(target));
+      SCOPED_TRACE(fmt::format("{}, {} CTAs, schedule {}", target, ctas, schedule));
+      const auto compiled = compile(kernel_of(step, end, ctas), *Target::parse(target));
       ASSERT_TRUE(compiled) << compiled.diags().text();
-      EXPECT_EQ(compiled->ptx.find("tcgen05.mma") != std::string::npos,
-                std::string_view(target) == "sm_100a");
+      EXPECT_EQ(
+          compiled->ptx.find(fmt::format("tcgen05.mma.cta_group::{}", ctas)) != std::string::npos,
+          std::string_view(target) == "sm_100a");
       DeviceOptions options{.hardware = target, .checks = Checks::all};
       options.schedule = schedule;
       Device device = *Device::open("emulator", options);
@@ -85,9 +91,10 @@ void compare(const Step& step, const Step& end, const Expected& expected) {
         return out;
       };
       const Buffer of_a = buffer(f16, a), of_b = buffer(f16, b),
-                   of_c = buffer(f32, std::vector<int>(m * n, 7));
+                   of_c = buffer(f32, std::vector<int>(2 * m * n, 7));
       LoadedKernel kernel = *device.load(compiled->ptx)->kernel("product");
-      ASSERT_TRUE(launch(kernel, *compiled, {}, Arguments().add(of_a).add(of_b).add(of_c)));
+      ASSERT_TRUE(launch(kernel, *compiled, {static_cast<unsigned>(ctas)},
+                         Arguments().add(of_a).add(of_b).add(of_c)));
       const auto done = device.synchronize();
       ASSERT_TRUE(done) << done.diags().text();
       for (const Finding& finding : device.findings())
@@ -99,9 +106,9 @@ void compare(const Step& step, const Step& end, const Expected& expected) {
       const auto warp_of = [&](int i) {
         return compiled->ptx.find("wgmma") != std::string::npos ? i % 64 / 16 : i / 32;
       };
-      for (int i = 0; i < m; ++i)
+      for (int i = 0; i < ctas * m; ++i)
         for (int j = 0; j < n; ++j)
-          if (const double want = expected(i, j, warp_of(i)),
+          if (const double want = expected(i % m, j, warp_of(i % m)),
               found = got[static_cast<std::size_t>(i * n + j)];
               found != want && wrong++ == 0)
             ADD_FAILURE() << i << ", " << j << ": expected " << want << ", got " << found;

@@ -102,8 +102,8 @@ struct Scaled {
              at(options.b, b, j, k, x) * at(options.scale, scales_b, j, blocks(), x / block);
     return out;
   }
-  Launch launch() const {
-    return {{options.blocks(m, n)},
+  Launch launch(int multiprocessors = 132) const {
+    return {{options.grid_x(m, n, multiprocessors)},
             [this](Device& device, Arguments& arguments, std::vector<Buffer>& buffers) {
               if (options.m == 0) arguments.add(m).add(n).add(k);
               for (const Bytes& each : {pack(options.a, a), pack(options.scale, scales_a),
@@ -158,7 +158,7 @@ int wrong(const BlockScaled& options, int m, int n, int k, bool fixed = false) {
 }
 
 // By tcgen05, in two orders of warps and with all checks.
-void compare_by_tcgen05(BlockScaled options, int m, int n, int k) {
+void compare_by_tcgen05(BlockScaled options, int m, int n, int k, int multiprocessors = 132) {
   options.producers = 4;
   options.tile.warps_m = options.tile.m / 32, options.tile.warps_n = 1;
   const Scaled scaled(options, m, n, k, false);
@@ -166,12 +166,14 @@ void compare_by_tcgen05(BlockScaled options, int m, int n, int k) {
   const auto compiled =
       compile(kernels::block_scaled(scaled.options), testing_gemm::target_of("sm_100a"));
   ASSERT_TRUE(compiled) << compiled.diags().text();
-  EXPECT_NE(compiled->ptx.find("tcgen05.mma"), std::string::npos);
+  EXPECT_NE(compiled->ptx.find(fmt::format("tcgen05.mma.cta_group::{}", options.cluster)),
+            std::string::npos);
   for (const char* const schedule : {"", "1"}) {
     DeviceOptions with{.hardware = "sm_100a", .checks = Checks::all};
     with.schedule = schedule;
     Device device = *Device::open("emulator", with);
-    EXPECT_EQ(wrong(scaled, testing_gemm::run_on(device, *compiled, scaled.launch())), 0);
+    EXPECT_EQ(
+        wrong(scaled, testing_gemm::run_on(device, *compiled, scaled.launch(multiprocessors))), 0);
   }
 }
 
@@ -243,6 +245,28 @@ TEST(BlockScaledGemm, ByTcgen05) {
   }
   // Two warpgroups; one stage.
   compare_by_tcgen05({.tile = {.m = 256, .n = 64, .k = 128}, .stages = 1}, 300, 64, 333);
+}
+
+// Pairs of CTAs, and CTAs that compute tile after tile, in turn or not.
+TEST(BlockScaledGemm, PairsAndPersistence) {
+  const Tile tile{.m = 128, .n = 64, .k = 128}, longer{.m = 128, .n = 64, .k = 256};
+  compare_by_tcgen05({.tile = tile, .cluster = 2}, 400, 160, 384);
+  compare_by_tcgen05({.a = Type::e3m2, .b = Type::e4m3, .tile = tile, .cluster = 2}, 130, 200, 272);
+  for (const Type scale : {Type::ue8m0, Type::ue4m3})
+    compare_by_tcgen05({.a = Type::e2m1,
+                        .b = Type::e2m1,
+                        .scale = scale,
+                        .c = bf16,
+                        .tile = longer,
+                        .stages = 2,
+                        .cluster = 2},
+                       257, 72, 640);
+  compare_by_tcgen05({.tile = tile, .persistent = true}, 400, 160, 384, 3);
+  compare_by_tcgen05({.tile = {.m = 128, .n = 64, .k = 128, .products = 2}, .persistent = true},
+                     400, 160, 384, 3);
+  compare_by_tcgen05(
+      {.tile = {.m = 128, .n = 64, .k = 128, .products = 2}, .persistent = true, .cluster = 2}, 400,
+      160, 384, 4);
 }
 
 std::string refusal(const BlockScaled& options, const char* target) {

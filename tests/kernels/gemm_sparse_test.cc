@@ -177,6 +177,33 @@ TEST(SparseGemm, ByTcgen05) {
   }
 }
 
+// Two CTAs multiply together, each with half of B's columns.
+TEST(SparseGemm, ByPairs) {
+  if (other_gpu()) GTEST_SKIP();
+  for (const Gemm& type : warpgroup_types) {
+    if (type.accumulator == f16) continue;
+    for (const bool persistent : {false, true}) {
+      Gemm options = by_warpgroups(type, 64);
+      options.tile.m = 128, options.tile.warps_m = 4, options.cluster = 2;
+      options.persistent = persistent;
+      const Sparse sparse(options, 300, 72, 264);
+      const auto compiled =
+          compile(kernels::sparse_gemm(sparse.product.options), testing_gemm::target_of("sm_100a"));
+      ASSERT_TRUE(compiled) << compiled.diags().text();
+      EXPECT_NE(compiled->ptx.find("tcgen05.mma.sp.cta_group::2"), std::string::npos);
+      for (const char* const schedule : {"", "1"}) {
+        DeviceOptions with{.hardware = "sm_100a", .checks = Checks::all};
+        with.schedule = schedule;
+        Device device = *Device::open("emulator", with);
+        SCOPED_TRACE(fmt::format("{} and {}", name(type.a), name(type.b)));
+        Launch launch = sparse.launch();
+        if (persistent) launch.grid = {2};
+        EXPECT_EQ(sparse.product.wrong(testing_gemm::run_on(device, *compiled, launch)), 0);
+      }
+    }
+  }
+}
+
 TEST(SparseGemm, SchedulesMatchDenseGemm) {
   if (other_gpu()) GTEST_SKIP();
   for (const char* target : {"sm_80", "sm_90", "sm_90a"})

@@ -76,8 +76,10 @@ TEST(OptionKeys, HaveAllMembersInTheirOrder) {
                                .tile = tile,
                                .stages = 6,
                                .producers = 7,
+                               .persistent = true,
+                               .cluster = 8,
                                .epilogue = epilogue}),
-            "1 2 3 " + types({e5m2, e4m3, Type::ue4m3}) + "3 " + types({bf16}) + "4 5 6 7 " +
+            "1 2 3 " + types({e5m2, e4m3, Type::ue4m3}) + "3 " + types({bf16}) + "4 5 6 7 1 8 " +
                 tile_key + epilogue_key);
   EXPECT_EQ(key_of(ScaledGemm{.m = 1,
                               .n = 2,
@@ -258,9 +260,9 @@ const Values all_values[] = {
     {"bit-op", {"\"and\"", "\"xor\"", "\"or\""}},
     {"batched", {"true"}},
     {"persistent", {"true", "false"}},
+    {"dynamic", {"true", "false"}},
     {"scale", {"\"ue4m3\"", "\"f32\"", "\"f15\""}},
     {"kind", {"\"mxf8f6f4\"", "\"mxf4\"", "\"mxf4nvf4\"", "\"mxf5\""}},
-    {"dynamic", {"true", "false"}},
     {"grouping", {"\"none\"", "\"contiguous\"", "\"masked\"", "\"some\""}},
     {"blocks-k", {"1", "2", "5"}},
     {"share-a", {"true", "false"}},

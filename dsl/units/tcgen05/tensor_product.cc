@@ -123,7 +123,6 @@ std::string why_alone(const KernelState& state, const TensorForm& form, const Mm
   const auto& options = state.config.options;
   if (options.cluster != 2 || options.cluster_columns != 1)
     return fmt::format("a pair is a cluster of 2 CTAs, the kernel's are of {}", options.cluster);
-  if (form.scales || form.sparse) return "scaled and sparse kinds are of one CTA";
   if (form.rows != 128) return "each CTA of a pair has 128 rows of a warpgroup";
   // Half of the columns are whole lines of panels.
   const int unit = kind.a == s8 || kind.a == u8 ? 32 : 16;
@@ -215,15 +214,15 @@ struct FirstOperand {
   std::function<Value(int step)> operand;
 };
 
-// What a product reads in tensor memory beside its sums.
-struct Beside {
+// What a product reads in tensor memory in addition to its operands.
+struct StoredData {
   std::optional<TensorScales> scales = {};
   std::optional<TensorMetadata> metadata = {};
 };
 
 // The k-steps of a product, by the thread that issues them.
 void issue(const TiledParts& mma, const Value& sum, const Value& begun, const FirstOperand& a,
-           const Tensor& b, const OperandPanels& panels_b, const Beside& beside, bool fresh) {
+           const Tensor& b, const OperandPanels& panels_b, const StoredData& stored, bool fresh) {
   KernelState& state = *mma.state;
   codegen::FunctionBuilder& f = state.f();
   const TensorForm& form = *mma.tensor;
@@ -238,7 +237,7 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
                              .mn_major_b = !panels_b.along_k,
                              .scale = mma.options.scale_type};
   product.sparse = form.sparse;
-  const auto& [scales, metadata] = beside;
+  const auto& [scales, metadata] = stored;
   const TileDescriptors of_b(state, b, panels_b, step_bytes_b(form), 0, StageAccess::tensor_read);
   const std::string text = spelling_of(form) + (a.in_tensor_memory ? " [%0], [%1]" : " [%0], %1") +
                            (scales     ? ", %2, %3, [%5], [%6], %4;"
@@ -266,7 +265,8 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
 
 // By the thread that issues; `left` describes A there.
 void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOperand()>& left,
-              const Tensor& b, const OperandPanels& panels_b, const Beside& beside, bool fresh) {
+              const Tensor& b, const OperandPanels& panels_b, const StoredData& stored,
+              bool fresh) {
   KernelState& state = *mma.state;
   codegen::FunctionBuilder& f = state.f();
   if ((mma.tensor->ctas == 2) != state.tensor_sums.pairs)
@@ -278,7 +278,7 @@ void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOp
   note(state, sum, fresh ? TensorSum::What::multiplied : TensorSum::What::added);
   const Value first = first_column(state, sum), begun = f.get(sum.begun);
   f.if_then(issues_products(state),
-            [&] { issue(mma, first, begun, left(), b, panels_b, beside, fresh); });
+            [&] { issue(mma, first, begun, left(), b, panels_b, stored, fresh); });
   f.set(sum.begun, f.constant(u32, 1));
   for (const auto& each : sum.fragments) ++each->version;
 }
@@ -302,14 +302,14 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, con
         .operand = [of_a, width = bits(a.type)](int step) { return of_a.at(step, width); }};
   };
   const Scalar first_row = mma.warp_m / 4 * mma.tensor->rows;
-  Beside beside;
+  StoredData stored;
   if (data.scales_a)
-    beside.scales = store_scales(state, sum, first_row, mma.tile.k / mma.scale_block() / 4,
+    stored.scales = store_scales(state, sum, first_row, mma.tile.k / mma.scale_block() / 4,
                                  *data.scales_a, *data.scales_b);
   if (data.metadata)
-    beside.metadata = store_metadata(state, sum, first_row, mma.tile.k / mma.tensor->step,
+    stored.metadata = store_metadata(state, sum, first_row, mma.tile.k / mma.tensor->step,
                                      bits(mma.kind.a) == 8, *data.metadata);
-  multiply(mma, sum, left, b, *panels_b, beside, fresh);
+  multiply(mma, sum, left, b, *panels_b, stored, fresh);
 }
 
 void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, const Tensor& b,

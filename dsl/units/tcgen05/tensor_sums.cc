@@ -12,6 +12,7 @@
 
 #include "dsl/layout/fragments.h"
 #include "dsl/layout/shared_memory.h"
+#include "dsl/roles/role_ring.h"
 #include "dsl/roles/warpgroups.h"
 #include "dsl/state/operations.h"
 #include "dsl/state/scalars.h"
@@ -25,12 +26,7 @@ using codegen::FunctionBuilder;
 using codegen::Value;
 
 constexpr int most_columns = 512, fewest_columns = 32;
-constexpr std::int64_t mbarrier_size = 8;
 constexpr int fragment_columns = 8, fragment_rows = 16;  // of m16n8, which tcgen05.ld.16x256b loads
-
-int warpgroups_of(const KernelState& state) {
-  return state.config.options.block / warpgroup_threads;
-}
 
 Scalar warpgroup_index(KernelState& state) {
   if (state.roles.warpgroup >= 0) return state.roles.warpgroup;
@@ -46,8 +42,9 @@ void begin(KernelState& state) {
   TensorSums& sums = state.tensor_sums;
   if (sums.first) return;
   FunctionBuilder& f = state.f();
-  const std::int64_t barriers = warpgroups_of(state) * mbarrier_size;
-  sums.done = state.memories.share(f, state.names.unused("products"), 2 * barriers + mbarrier_size);
+  const std::int64_t barriers = warpgroups_of(state) * mbarrier_bytes;
+  sums.done =
+      state.memories.share(f, state.names.unused("products"), 2 * barriers + mbarrier_bytes);
   sums.met = f.offset(sums.done, barriers);
   sums.address = f.offset(sums.done, 2 * barriers);
   f.at_mark(state.roles.begin, [&] {
@@ -58,7 +55,7 @@ void begin(KernelState& state) {
 }
 
 codegen::Pointer of_warpgroup(KernelState& state, codegen::Pointer first) {
-  return state.f().offset(first, state.value(warpgroup_index(state) * mbarrier_size, u32));
+  return state.f().offset(first, state.value(warpgroup_index(state) * mbarrier_bytes, u32));
 }
 
 void flip(KernelState& state, codegen::Variable parity) {
@@ -104,6 +101,34 @@ void meet_warpgroup(KernelState& state) {
   if (can_have_barriers(state)) take_barriers(state), warpgroup_barrier(state);
   else block_barrier(state);
   run(state, "tcgen05.fence::after_thread_sync;");
+}
+
+StageMeetings allocate_meetings(KernelState& state, int stages, bool of_all) {
+  FunctionBuilder& f = state.f();
+  StageMeetings out{.count = stages * (of_all ? warpgroups_of(state) : 1)};
+  out.barriers = state.memories.share(f, state.names.unused("stored"), out.count * mbarrier_bytes);
+  f.at_mark(state.roles.begin, [&] { out.parities = f.variable(f.constant(u32, 0)); });
+  state.tensor_sums.meetings.push_back(out);
+  return out;
+}
+
+void meet_in_stage(KernelState& state, const StageMeetings& meetings, int stages,
+                   const Scalar& stage, bool of_all) {
+  FunctionBuilder& f = state.f();
+  const Scalar which = of_all ? warpgroup_index(state) * stages + stage : stage;
+  const codegen::Pointer stored =
+      f.offset(meetings.barriers, state.value(which * mbarrier_bytes, u32));
+  const Value parities = f.get(meetings.parities);
+  run(state, "tcgen05.fence::before_thread_sync;");
+  f.warp_sync();  // the lane that arrives does so for its warp
+  f.if_then(state.value(consumer_index(state) % 32 == 0),
+            [&] { f.cluster_mbarrier_arrive(stored, f.constant(u32, 0)); });
+  f.if_then(issues_products(state), [&] {
+    f.cluster_mbarrier_wait(stored, state.value((state.scalar(parities) >> stage) & 1, u32));
+    run(state, "tcgen05.fence::after_thread_sync;");
+  });
+  f.set(meetings.parities,
+        f.bit_xor(parities, state.value(state.scalar(f.constant(u32, 1)) << stage, u32)));
 }
 
 namespace {
@@ -381,10 +406,13 @@ void init_tensor_barriers(KernelState& state) {
   if (!state.tensor_sums.first) return;
   FunctionBuilder& f = state.f();
   for (int i = 0; i < warpgroups_of(state); ++i) {
-    f.mbarrier_init(f.offset(state.tensor_sums.done, i * mbarrier_size), 1);
+    f.mbarrier_init(f.offset(state.tensor_sums.done, i * mbarrier_bytes), 1);
     if (state.tensor_sums.pairs)
-      f.mbarrier_init(f.offset(state.tensor_sums.met, i * mbarrier_size), 2 * warps_of_warpgroup);
+      f.mbarrier_init(f.offset(state.tensor_sums.met, i * mbarrier_bytes), 2 * warps_of_warpgroup);
   }
+  for (const StageMeetings& each : state.tensor_sums.meetings)
+    for (int i = 0; i < each.count; ++i)
+      f.mbarrier_init(f.offset(each.barriers, i * mbarrier_bytes), 2 * warps_of_warpgroup);
 }
 
 namespace {

@@ -13,6 +13,12 @@ codegen::Value first_column(KernelState& state, TensorSum& sum);
 /// address in this warpgroup.
 int allocate_columns(KernelState& state, int columns, bool of_all);
 codegen::Value column_of(KernelState& state, int first, int columns, bool of_all);
+/// Mbarriers for a product by pairs that reads so many stages; `of_all`: in the body of all
+/// warpgroups.
+StageMeetings allocate_meetings(KernelState& state, int stages, bool of_all);
+/// What the warps have stored for a stage is done before its product.
+void meet_in_stage(KernelState& state, const StageMeetings& meetings, int stages,
+                   const Scalar& stage, bool of_all);
 /// Waits for all products that the warpgroup has issued.
 void await_products(KernelState& state);
 /// What a warp has read or written is done before the warpgroup's next product.
@@ -34,7 +40,7 @@ struct TensorMetadata {
 /// `bytes`: of elements of 8 bits.
 TensorMetadata store_metadata(KernelState& state, TensorSum& sum, const Scalar& first_row,
                               int steps, bool bytes, const Tensor& metadata);
-/// Stores A of a product of that accumulator beside it; the address of its first column.
+/// Stores A of a product of that accumulator to columns of its own; the address of the first.
 codegen::Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a);
 
 }  // namespace tartan::TARTAN_ABI::detail

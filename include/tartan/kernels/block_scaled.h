@@ -35,10 +35,23 @@ struct BlockScaled {
   /// Producer warps, as in Gemm. tcgen05 needs them, and a tile of 128 rows by one column of four
   /// warps.
   int producers = 0;
+  /// Persistent, as in Gemm: each CTA has tile after tile, tile.products = 2 warpgroups in turn.
+  bool persistent = false;
+  /// Clusters of so many CTAs, 1 or 2, with vertically adjacent tiles. Two multiply together by
+  /// tcgen05 (MmaOptions::ctas): each has half of the columns of B, and all of B's scales.
+  int cluster = 1;
   Epilogue epilogue;
 
-  /// Blocks (x) of a launch for sizes m and n.
-  unsigned blocks(int rows, int cols) const { return Gemm{.tile = tile}.blocks(rows, cols); }
+  /// gridDim.x of a launch for sizes m and n on a GPU of that many SMs, which counts for persistent
+  /// kernels alone.
+  unsigned grid_x(int rows, int cols, int multiprocessors) const {
+    return Gemm{.tile = tile, .persistent = persistent, .cluster = cluster}.grid_x(rows, cols,
+                                                                                   multiprocessors);
+  }
+  /// Of kernels that are not persistent.
+  unsigned blocks(int rows, int cols) const {
+    return Gemm{.tile = tile, .cluster = cluster}.blocks(rows, cols);
+  }
 };
 Kernel block_scaled(const BlockScaled& options);
 

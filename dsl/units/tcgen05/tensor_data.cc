@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What products read in tensor memory beside their sums.
+// Scales and metadata, which products read in tensor memory.
 //
 // Scales (PTX ISA 9.0, 9.7.16.10.7): four scales along k are a cell, that of row 32 c + l in lane l
 // of the c-th column, and in the same lane of each quarter, which a warp writes for itself.
@@ -11,6 +11,7 @@
 // each stage waits for those before it.
 #include <bit>
 #include <functional>
+#include <optional>
 
 #include "dsl/layout/addressing.h"
 #include "dsl/state/scalars.h"
@@ -61,24 +62,38 @@ void store(KernelState& state, const Value& first, int columns,
   }
 }
 
-// New columns, for the stage that is used here or the only ones; what still reads them is waited
-// for.
-Value columns_of_stage(KernelState& state, const TensorSum& sum, int columns) {
-  codegen::FunctionBuilder& f = state.f();
-  const bool of_all = sum.warpgroup < 0;
-  const StageChecks::Callback* const use = state.stages.current();
-  const bool in_ring = use && !use->fills && use->depth == state.flights.depth();
-  const int all = columns * (in_ring ? use->stages : 1);
-  const Value first = column_of(state, allocate_columns(state, all, of_all), all, of_all);
-  if (!in_ring) await_products(state);
-  (void)f.statement("tcgen05.fence::after_thread_sync;", {}, {}, false);
-  return in_ring ? f.add(first, state.value(use->stage * columns, u32)) : first;
-}
+// New columns, for the stage that is used here or the only ones. What still reads them is waited
+// for; when they have been written, the warps meet.
+class Columns {
+ public:
+  Columns(KernelState& state, const TensorSum& sum, int columns)
+      : state_(state), of_all_(sum.warpgroup < 0) {
+    codegen::FunctionBuilder& f = state.f();
+    const StageChecks::Callback* const use = state.stages.current();
+    constexpr int most_stages = 32;  // bits of StageMeetings::parities
+    if (use && !use->fills && use->depth == state.flights.depth() && use->stages <= most_stages)
+      stages_ = use->stages, stage_ = use->stage;
+    const int all = columns * stages_;
+    first_ = column_of(state, allocate_columns(state, all, of_all_), all, of_all_);
+    if (!stage_) await_products(state);
+    else first_ = f.add(first_, state.value(*stage_ * columns, u32));
+    (void)f.statement("tcgen05.fence::after_thread_sync;", {}, {}, false);
+  }
 
-void finish(KernelState& state) {
-  (void)state.f().statement("tcgen05.wait::st.sync.aligned;", {}, {}, false);
-  meet_warpgroup(state);
-}
+  const Value& first() const { return first_; }
+  void finish() {
+    (void)state_.f().statement("tcgen05.wait::st.sync.aligned;", {}, {}, false);
+    if (!stage_ || !state_.tensor_sums.pairs) return meet_warpgroup(state_);
+    meet_in_stage(state_, allocate_meetings(state_, stages_, of_all_), stages_, *stage_, of_all_);
+  }
+
+ private:
+  KernelState& state_;
+  bool of_all_;
+  int stages_ = 1;
+  std::optional<Scalar> stage_;
+  Value first_;
+};
 
 }  // namespace
 
@@ -89,11 +104,12 @@ TensorScales store_scales(KernelState& state, TensorSum& sum, const Scalar& firs
     store(state, first, of.all(),
           [&](int column) { return of.at(state, column / of.columns(), column % of.columns()); });
   };
-  const Value first = columns_of_stage(state, sum, of_a.all() + of_b.all()),
+  Columns columns(state, sum, of_a.all() + of_b.all());
+  const Value first = columns.first(),
               behind = state.f().add(first, state.f().constant(u32, of_a.all()));
   store_all(first, of_a);
   store_all(behind, of_b);
-  finish(state);
+  columns.finish();
   return {first, behind, of_a.columns(), of_b.columns()};
 }
 
@@ -112,10 +128,10 @@ TensorMetadata store_metadata(KernelState& state, TensorSum& sum, const Scalar& 
     // Beyond the edge of A, memory reads as zero, which is no legal code.
     return state.value(select(found == 0, std::int64_t{0x44444444}, found), b32);
   };
-  const Value first = columns_of_stage(state, sum, steps * each);
-  store(state, first, steps * each, word);
-  finish(state);
-  return {first, each};
+  Columns columns(state, sum, steps * each);
+  store(state, columns.first(), steps * each, word);
+  columns.finish();
+  return {columns.first(), each};
 }
 
 }  // namespace tartan::TARTAN_ABI::detail
