@@ -9,6 +9,7 @@
 #include "kernels/decode/key_pages.h"
 #include "kernels/decode/split_keys.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/feature.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 namespace {
@@ -25,8 +26,10 @@ class Decoding {
 
   void describe() {
     declare();
-    const MmaKind kind = k_.best_mma(with_.type, with_.type, f32);
+    MmaKind kind = k_.best_mma(with_.type, with_.type, f32);
     if (kind.shape.shape.m == 0) return;  // best_mma() has reported it
+    kind.best = kind.best &&
+                (by_tensor_memory(with_, k_.target()) || !k_.target().has(Feature::tensor_memory));
     const int d = with_.head_dim, m = shape_.tile_m, n = shape_.keys;
     const Tile qk{
         .m = m, .n = n, .k = d, .warps_m = shape_.warps_m, .warps_n = 1, .products = shape_.groups};
@@ -100,7 +103,8 @@ class Decoding {
     k_.barrier();
     k_.copy_rows(Q_, sQ_[0], [&](Scalar i) { return row_of(i, part.sequence, part.head); });
     k_.barrier();
-    const bool keeps_q = d <= 128;  // in registers, beside the accumulators
+    // In registers, beside the accumulators; tcgen05 reads it in shared memory.
+    const bool keeps_q = d <= 128 && !by_tensor_memory(with_, k_.target());
     const WarpTile q = keeps_q ? mma_qk_.load_a(sQ_[0]) : WarpTile();
     auto top = mma_qk_.row_variable(masked_), sum = mma_qk_.row_variable(zero_);
     auto o = mma_pv_.accumulator();

@@ -28,17 +28,27 @@ std::int64_t shared_bytes(const Decode& options, const Target& target) {
 
 }  // namespace
 
+bool by_tensor_memory(const Decode& options, const Target& target) {
+  constexpr int least_rows = 33, rows_of_half = 64, widest_head = 128;
+  // Wide heads: O of 128 rows takes 256 registers of a thread, or both halves more columns than
+  // there are.
+  const bool fits = options.rows() <= rows_of_half || options.head_dim <= widest_head;
+  return options.rows() >= least_rows && fits && options.producers > 0 &&
+         target.has(Feature::tensor_memory);
+}
+
 DecodeShape decode_shape(const Decode& options, const Target& target) {
   const int rows = (std::clamp(options.rows(), 1, most_rows) + 15) / 16;
-  // By wgmma, which computes 64 rows.
-  const bool wide = rows > 1 && options.producers > 0 && target.has(Feature::wgmma);
+  // By wgmma, which computes 64 rows; by tcgen05, which takes as long for 64 as for 128.
+  const bool by_tensor = by_tensor_memory(options, target),
+             wide = by_tensor || (rows > 1 && options.producers > 0 && target.has(Feature::wgmma));
   DecodeShape out{};
   const bool has_tma = target.has(Feature::tma);
   constexpr int short_page = 32;  // with longer pages panels are up to 0.3 % faster
   out.whole_lines = rows == 1 && has_tma && options.producers > 0 && options.head_dim == 128 &&
                     options.page <= short_page;
-  out.warps_m = wide ? (rows + 3) / 4 * 4 : rows;
-  out.tile_m = 16 * out.warps_m;
+  out.warps_m = by_tensor ? 4 : wide ? (rows + 3) / 4 * 4 : rows;
+  out.tile_m = by_tensor && rows > 4 ? 128 : 16 * out.warps_m;
   out.groups = options.key_groups > 0
                    ? options.key_groups
                    : std::max(1, std::min(4 / out.warps_m, options.keys_per_step / 16));
@@ -97,7 +107,14 @@ Decode tuned(const Decode& options, const Gpu& gpu) {
   Decode out = options;
   const ArchRow* arch = find_arch(target.arch);
   if (!arch) return out;
-  if (target.has(Feature::wgmma)) {
+  Decode with_producers = out;
+  with_producers.producers = 4;
+  if (by_tensor_memory(with_producers, target)) {
+    // Not measured. S and P of 128 rows are in registers, a row in each thread.
+    out.keys_per_step = out.rows() > 64 || out.head_dim > 128 ? 64 : 128;
+    out.stages = 3, out.key_groups = 0, out.producers = 4, out.blocks_per_multiprocessor = 1;
+    out.whole_steps = 12;
+  } else if (target.has(Feature::wgmma)) {
     // One CTA. With few rows 128 KB in flight are faster than all of its shared memory: DRAM then
     // reads longer pieces. Two rows of warpgroups and wide heads need the producers' registers.
     const bool few = out.rows() <= 16;

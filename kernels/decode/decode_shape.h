@@ -18,6 +18,9 @@ struct DecodeShape {
 };
 DecodeShape decode_shape(const Decode& options, const Target& target);
 
+/// Whether products are by tcgen05: of too few rows, most of what it multiplies is not there.
+bool by_tensor_memory(const Decode& options, const Target& target);
+
 /// Reports options that do not go together.
 bool is_possible(Builder& k, const Decode& options);
 

@@ -54,10 +54,10 @@ class BlockFactors final : public Factors {
 
   Scalar of(const Values& values, const Scalar& former, std::size_t i,
             std::size_t e) const override {
-    const Scalar& first = values[e / 2];
-    return blocks() == 1
-               ? first
-               : select(former > 8 * static_cast<int>(i), first, values[values.size() / 2 + e / 2]);
+    const std::size_t row = 2 * (i / across()) + e / 2;
+    const int column = 8 * static_cast<int>(i % across());
+    return blocks() == 1 ? values[row]
+                         : select(former > column, values[row], values[values.size() / 2 + row]);
   }
 
  private:
@@ -115,7 +115,7 @@ class BlockFactors final : public Factors {
 class ColumnFactors final : public Factors {
  public:
   explicit ColumnFactors(const ScaledOperands& of) : Factors(of) {
-    begin_with_zeros(of.part.n / 2);
+    begin_with_zeros(of.part.n / 2 * of.down());
   }
 
   Reading read(const WarpTile& product, const Scalar&, const Scalar& stage, int i) override {
@@ -136,7 +136,8 @@ class ColumnFactors final : public Factors {
   }
 
   Scalar of(const Values& values, const Scalar&, std::size_t i, std::size_t e) const override {
-    return values[4 * i + e];
+    const std::size_t of_column = values.size() / across(), row = 2 * (i / across()) + e / 2;
+    return values[i % across() * of_column + 2 * row + e % 2];
   }
 
  private:

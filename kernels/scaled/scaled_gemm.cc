@@ -8,6 +8,7 @@
 #include "kernels/gemm/gemm_tiles.h"
 #include "kernels/scaled/scaled_products.h"
 #include "tartan/dsl/math.h"
+#include "tartan/isa/feature.h"
 #include "tartan/kernels/k_grouped_gemm.h"
 
 namespace tartan::TARTAN_ABI::kernels::detail {
@@ -15,10 +16,11 @@ namespace {
 
 constexpr int block = scale_block;
 
-// Of a CTA's tile, what its warpgroups multiply at a time.
-Tile part_of(const ScaledGemm& options) {
+// Of a CTA's tile, what its warpgroups multiply at a time: 64 rows each or, by tcgen05, 128.
+Tile part_of(const ScaledGemm& options, const Target& target) {
   Tile out = options.tile;
-  out.m = 16 * out.warps_m, out.n /= std::max(options.parts_n, 1), out.k = block;
+  const bool wide = target.has(Feature::tensor_memory) && out.m % (32 * out.warps_m) == 0;
+  out.m = (wide ? 32 : 16) * out.warps_m, out.n /= std::max(options.parts_n, 1), out.k = block;
   return out;
 }
 
@@ -332,7 +334,8 @@ class Products : ScaledOperands {
     return options.c == f32 ? sum : convert(sum, options.c);
   }
 
-  // All parts of a tile, to be staged in as few batches as there is room for.
+  // All parts of a tile whose warps have one row of fragments, to be staged in as few batches as
+  // there is room for.
   WarpTile joined(const std::deque<Accumulator>& sums) const {
     const WarpTile first = sums.front();
     WarpPlace place = first.place();
@@ -346,9 +349,15 @@ class Products : ScaledOperands {
   }
 
   void store(const ScaledTile& at, const std::deque<Accumulator>& sums, bool whole) {
-    if (whole)
+    if (whole && down() == 1)
       return k.store(at.c.tile({at.row, at.col}, {options.tile.m, options.tile.n}),
                      in_type_of_c(joined(sums)));
+    for (int p = 0; whole && p < parts(); ++p)
+      k.store(at.c.tile({at.row * parts_m + p / options.parts_n,
+                         at.col * options.parts_n + p % options.parts_n},
+                        {part.m, part.n}),
+              in_type_of_c(sums[p]));
+    if (whole) return;
     for (int p = 0; p < parts(); ++p) {
       const Scalar top = number(at.row * parts_m + p / options.parts_n) * part.m;
       k.store_rows(at.c.window({0, left_of(at, p)}, {m, part.n}), in_type_of_c(sums[p]),
@@ -362,7 +371,7 @@ class Products : ScaledOperands {
 ScaledOperands::ScaledOperands(Builder& builder, const ScaledProducts& with)
     : k(builder),
       options(with),
-      part(part_of(with)),
+      part(part_of(with, builder.target())),
       parts_m(with.tile.m / part.m),
       m(size(k, "m", with.m, with.grouping == Grouping::masked ? 4 : 1)),
       n(size(k, "n", with.n, with.along_k ? 4 : 8)),
@@ -405,7 +414,7 @@ Scalar ScaledOperands::left_of(const ScaledTile& at, int i) const {
 namespace tartan::TARTAN_ABI::kernels {
 
 static Kernel kernel_of(const char* name, const detail::ScaledProducts& options) {
-  const KernelOptions blocks{.block = detail::part_of(options).threads(),
+  const KernelOptions blocks{.block = options.tile.threads(),
                              .producers = 4,
                              .cluster = std::max(options.cluster, options.cluster_splits)};
   return kernel(name, blocks, [=](Builder& k) {

@@ -40,11 +40,13 @@ struct ScaledTile {
 };
 
 /// The kernel's parameters and shared memory. A stage has products of `blocks_k` k-tiles one after
-/// the other, each of all parts: 16 rows for each warp and n / parts_n columns.
+/// the other, each of all parts: 16 rows for each warp, by tcgen05 32, and n / parts_n columns.
 struct ScaledOperands {
   ScaledOperands(Builder& builder, const ScaledProducts& with);
 
   int parts() const { return parts_m * options.parts_n; }
+  /// Rows of fragments that a warp has of a part.
+  int down() const { return part.m / (16 * part.warps_m); }
   /// Scales of columns that a stage has, along k.
   int columns_of_scales() const;
   /// The place in A's rings of a stage's product `i`.
@@ -83,6 +85,8 @@ class Factors {
   Values kept() const;
 
  protected:
+  /// Fragments of a product side by side: those of the next rows follow.
+  std::size_t across() const { return static_cast<std::size_t>(of_.part.n / 8); }
   void begin_with_zeros(int count);
   RowValues scales_of_rows(const WarpTile& product, const Scalar& stage, int i) const;
 

@@ -36,7 +36,7 @@ Work work_of(const Gemm& each, const isa::GpuRow& gpu) {
   return out;
 }
 
-// Cycles. The epilogue of a tile runs beside the products of the warpgroup whose turn is next.
+// Cycles. The epilogue of a tile runs during the products of the warpgroup whose turn is next.
 double cost(const Gemm& each, const isa::GpuRow& gpu) {
   const Work work = work_of(each, gpu);
   const auto count = static_cast<double>(work.of_each);

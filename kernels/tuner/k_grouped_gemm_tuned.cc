@@ -72,6 +72,12 @@ static std::optional<KGroupedGemm> fastest(const KGroupedGemm& options, const Gp
                                            const std::function<bool(const KGroupedGemm&)>& hold) {
   KGroupedGemm out = options;
   const Target& target = gpu.target();
+  if (target.has(Feature::tensor_memory)) {
+    // By tcgen05, not measured: as scaled_gemm(), with registers for scales of columns.
+    out.tile = {.m = 256, .n = 32, .k = 128, .warps_m = 8, .warps_n = 1};
+    out.cluster = 1, out.share_a = false, out.stages = stages_of(out.tile);
+    return hold(out) ? std::optional(out) : std::nullopt;
+  }
   if (!target.has(Feature::wgmma)) {
     out.tile = {.m = 64, .n = 64, .k = 128, .warps_m = 4, .warps_n = 1};
     out.cluster = 1, out.share_a = false, out.stages = target.arch.has(Feature::tma) ? 4 : 3;

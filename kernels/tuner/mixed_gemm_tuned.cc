@@ -75,11 +75,12 @@ void fit_some_rows(MixedGemm& out, int m, int n, int multiprocessors) {
 }
 
 // Rows of a tile that wgmma multiplies: the fewest waves, then the fewest rows beyond X.
-int rows_of_tile(int m, int n, int tile_n, int multiprocessors) {
+int rows_of_tile(int m, int n, int tile_n, int multiprocessors, int most) {
   int best = 0;
   std::int64_t least = 0;
   constexpr int start = 24;  // what a tile costs beside its k-tiles, in rows
   for (const int rows : {256, 192, 128, 64}) {
+    if (rows > most) continue;
     const std::int64_t waves = quotient_up(quotient_up(m, rows) * quotient_up(n, tile_n),
                                            multiprocessors),
                        cost = waves * (rows + start);
@@ -96,7 +97,10 @@ MixedGemm tuned(const MixedGemm& options, const Gpu& gpu) {
   const ArchRow* const arch = find_arch(target.arch);
   if (!arch || (out.weight != Type::u4 && out.weight != Type::u8) || out.group < 1) return out;
   const int m = out.m > 0 ? out.m : 4096, n = out.n > 0 ? out.n : 4096;
-  const bool hopper = target.has(Feature::wgmma);
+  // By tcgen05 (not measured) the tiles are those of wgmma, by half as many warps: 128 rows of W in
+  // a warpgroup, not 64.
+  const bool tensor = target.has(Feature::tensor_memory),
+             warpgroups = tensor || target.has(Feature::wgmma);
   out.warpgroups = out.even = out.overlap = false;
   out.producers = 0, out.min_blocks = 0, out.cluster = 1;
   // Half of the memory of a multiprocessor, where two launches share it.
@@ -116,12 +120,13 @@ MixedGemm tuned(const MixedGemm& options, const Gpu& gpu) {
   } else {
     out.scale_sums = false, out.split = m <= most_split_rows;
     out.tile_n = 128, out.tile_k = 64, out.warps_k = 1;
-    if (hopper) {
-      out.warpgroups = true, out.producers = 4, out.warps_n = 8;
+    if (warpgroups) {
+      out.warpgroups = true, out.producers = 4, out.warps_n = tensor ? 4 : 8;
       if (out.split) {
         fit_some_rows(out, m, n, gpu.multiprocessors());
       } else {
-        out.tile_m = rows_of_tile(m, n, out.tile_n, gpu.multiprocessors());
+        // Of tcgen05, a thread has a row of W, and as many sums as X has rows.
+        out.tile_m = rows_of_tile(m, n, out.tile_n, gpu.multiprocessors(), tensor ? 192 : 256);
         if (out.tile_m <= 64) out.tile_k = 128;
         if (n > out.tile_n) out.cluster = 2;
       }

@@ -132,6 +132,21 @@ TEST(Decode, GpuAgreesWithDoublePrecision) {
 }
 
 // NVIDIA's assembler accepts the text and spills nothing.
+// By tcgen05 from 33 rows on: 64 of them or 128.
+TEST(Decode, ByTcgen05) {
+  for (const auto& [d, queries, group] :
+       {std::array{128, 8, 5}, {64, 16, 8}, {256, 8, 8}, {80, 7, 9}}) {
+    const D with = on("sm_100a", {.head_dim = d, .queries = queries, .group = group});
+    expect_on_emulator("sm_100a", with);
+    const auto compiled = compile(kernels::decode(with), *Target::parse("sm_100a"));
+    ASSERT_TRUE(compiled) << compiled.diags().text();
+    EXPECT_NE(compiled->ptx.find("tcgen05.mma"), std::string::npos);
+  }
+  // By mma.sync: few rows, and many of wide heads.
+  expect_on_emulator("sm_100a", on("sm_100a", {.head_dim = 128, .queries = 4, .group = 8}));
+  expect_on_emulator("sm_100a", on("sm_100a", {.head_dim = 256, .queries = 16, .group = 8}));
+}
+
 TEST(Decode, AssemblesWithoutSpills) {
   if (!test::has_assembler()) GTEST_SKIP() << "no ptxas";
   for (const auto& [target, d, queries] : {std::tuple{"sm_80", 128, 1},

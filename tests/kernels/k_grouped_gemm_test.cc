@@ -269,6 +269,18 @@ TEST(KGroupedGemm, OfOtherTensorCores) {
     }
 }
 
+TEST(KGroupedGemm, ByTcgen05) {
+  const char* const target = "sm_100a";
+  for (const bool accumulate : {false, true}) {
+    KGroupedGemm tuned{.accumulate = accumulate};
+    tuned = kernels::tuned(tuned, target_of(target));
+    EXPECT_EQ(Grouped(tuned, 300, 72, {256, 0, 130}).run(target, 2), "");
+    KGroupedGemm narrow = of_tile(64, 48, 4);
+    narrow.accumulate = accumulate;
+    EXPECT_EQ(Grouped(narrow, 70, 100, {128, 256}).run(target, 2), "");
+  }
+}
+
 std::string refusal(const KGroupedGemm& options, const char* target = "sm_90a") {
   const auto compiled = compile(kernels::k_grouped_gemm(options), target_of(target));
   return compiled ? "" : compiled.diags().text();

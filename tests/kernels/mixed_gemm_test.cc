@@ -61,7 +61,7 @@ TEST(MixedGemm, Blocks) {
 // What tuned() chooses: mma.sync for few rows, wgmma on sm_90a for many; with parts of tiles for
 // several CTAs, and with whole ones.
 TEST(MixedGemm, Tuned) {
-  for (const char* name : {"sm_80", "sm_86", "sm_90", "sm_90a"})
+  for (const char* name : {"sm_80", "sm_86", "sm_90", "sm_90a", "sm_100a"})
     for (const int m : {1, 16, 17, 70, 130}) {
       MixedGemm with{.m = m, .n = 136, .k = 1096};
       with.weight = m % 2 ? Type::u4 : Type::u8, with.zeros = m == 17;
@@ -196,6 +196,17 @@ TEST(MixedGemm, ChoosesWgmma) {
     EXPECT_EQ(compiled->ptx.find("wgmma.mma_async.sync.aligned.m64n256k16") != std::string::npos,
               wgmma);
     EXPECT_EQ(compiled->ptx.find("mma.sync.aligned.m16n8k16") == std::string::npos, wgmma);
+  }
+}
+
+// tcgen05 takes them through tensor memory, 128 columns of W in a warpgroup.
+TEST(MixedGemm, ByTcgen05) {
+  for (const auto& [m, type] : {std::pair{17, f16}, {200, bf16}, {300, f16}}) {
+    MixedGemm with{.m = m == 17 ? 17 : 4096, .n = m == 300 ? 128 : 8192, .type = type};
+    with = tuned(with, *Target::parse("sm_100a"));
+    EXPECT_TRUE(with.warpgroups);
+    with.m = with.n = with.k = 0;
+    expect_on_emulator("sm_100a", with, {m, 200, 328, 4});
   }
 }
 
