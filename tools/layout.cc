@@ -20,7 +20,7 @@ constexpr std::size_t picture_width = 200;              // at most
 constexpr int whole = std::numeric_limits<int>::max();  // panels as wide as their matrix
 
 struct LayoutWords {
-  std::string instruction, operand, svg, type = "f16";
+  std::string instruction, operand, svg, type = "f16", idesc, descriptor, target = "sm_100a";
   int selector = 0;
   bool json = false, picture = false;
 };
@@ -111,7 +111,21 @@ std::string on_terminal(const LayoutTable& table, Operand only, bool as_pictures
   return layout_text(drawing, coloured);
 }
 
+int descriptor(const LayoutWords& words) {
+  const auto target = Target::parse(words.target);
+  if (!target) return usage_error(fmt::format("--target {}: unknown target", words.target));
+  const Result<DescriptorText> found =
+      words.idesc.empty() ? tile_descriptor_of(words.descriptor)
+                          : instruction_descriptor_of(words.instruction, words.idesc, target->arch);
+  if (!found) return fail(exit_usage, found.diags(), words.json);
+  fmt::print("{}", words.json ? found->json() + "\n" : found->text());
+  return found->fault.empty() ? exit_ok : exit_failed;
+}
+
 int layout(const LayoutWords& words, const CLI::App& command) {
+  if (!words.idesc.empty() || !words.descriptor.empty()) return descriptor(words);
+  if (words.instruction.empty())
+    return usage_error("layout: expected INSTRUCTION, or --descriptor", words.json);
   if (const Diags wrong = misplaced_options(words, command); !wrong.ok())
     return fail(exit_usage, wrong, words.json);
   if (names_tile(words.instruction)) return shared_tile(words);
@@ -141,13 +155,11 @@ void add_layout(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<LayoutWords>();
   CLI::App* command = app.add_subcommand(
       "layout", "Show which lane and register holds which element of a matrix operand");
-  command
-      ->add_option(
-          "INSTRUCTION", words->instruction,
-          "A PTX spelling, qualifiers in any order, .sync.aligned optional "
-          "(mma.m16n8k16.row.col.f32.f16.f16.f32); or the layout of a matrix in shared memory, to "
-          "show its banks (\"64x32:(32,1) swizzle<2,3,3>\", \"((8,8),(8,8)):((8,512),(1,64))\")")
-      ->required();
+  command->add_option(
+      "INSTRUCTION", words->instruction,
+      "A PTX spelling, qualifiers in any order, .sync.aligned optional "
+      "(mma.m16n8k16.row.col.f32.f16.f16.f32); or the layout of a matrix in shared memory, to "
+      "show its banks (\"64x32:(32,1) swizzle<2,3,3>\", \"((8,8),(8,8)):((8,512),(1,64))\")");
   command
       ->add_option("--operand", words->operand,
                    "Show only this operand; all: pictures of all of them side by side, where there "
@@ -159,6 +171,16 @@ void add_layout(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   command->add_option("--type", words->type, "Element type of a matrix in shared memory")
       ->capture_default_str();
+  auto* idesc = command->add_option("--idesc", words->idesc,
+                                    "Say what this instruction descriptor of a tcgen05.mma says, "
+                                    "and whether it is legal");
+  command->add_option("--target", words->target, "The target of --idesc")
+      ->capture_default_str()
+      ->needs(idesc);
+  command
+      ->add_option("--descriptor", words->descriptor,
+                   "The same of a tile in shared memory, for tcgen05.mma and tcgen05.cp")
+      ->excludes(idesc);
   auto* svg = command
                   ->add_option("--svg", words->svg,
                                "Write an SVG picture to this file; - is standard output")
@@ -172,8 +194,8 @@ void add_layout(CLI::App& app, int& exit_code) {
       ->excludes(json);
   command->footer(
       "T4V2:R1 is element 2 of lane 4, in its register 1\nTables are as wide as COLUMNS or the "
-      "terminal; elsewhere they have up to 16 boxes a row.\nExit codes: 0 shown, 2 unknown "
-      "instruction, usage or I/O");
+      "terminal; elsewhere they have up to 16 boxes a row.\nExit codes: 0 shown, 1 an illegal "
+      "descriptor, 2 unknown instruction, usage or I/O");
   command->callback([words, command, &exit_code] { exit_code = layout(*words, *command); });
 }
 

@@ -94,9 +94,9 @@ std::string heading(const Section& section) {
 
 Block block_of(const Section& section) { return {section.grids[0], heading(section)}; }
 
-class Picture {
+class SvgPicture {
  public:
-  explicit Picture(const Drawing& drawing) : drawing_(drawing) { arrange(); }
+  explicit SvgPicture(const Drawing& drawing) : drawing_(drawing) { arrange(); }
 
   std::string text() {
     double width = std::max(legend_width, width_of(drawing_.title, title_size));
@@ -329,6 +329,6 @@ class Picture {
 
 }  // namespace
 
-std::string layout_svg(const Drawing& drawing) { return Picture(drawing).text(); }
+std::string layout_svg(const Drawing& drawing) { return SvgPicture(drawing).text(); }
 
 }  // namespace tartan::tools

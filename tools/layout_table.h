@@ -85,6 +85,20 @@ bool names_tensor_memory(std::string_view spelling);
 /// any order, without .sync.aligned too. Of any other spelling diagnostics.
 Result<LayoutTable> tensor_layout(std::string_view spelling);
 
+/// What a number says as a descriptor of tcgen05.
+struct DescriptorText {
+  std::string name, number;
+  std::string says;   // "M 128, N 64, A f16 K-major, ..."
+  std::string fault;  // why it is illegal; empty: it is not
+  std::string text() const;
+  std::string json() const;
+};
+/// Of a product, whose words say what the fields mean.
+Result<DescriptorText> instruction_descriptor_of(std::string_view instruction,
+                                                 std::string_view number, Arch arch);
+/// Of a tile in shared memory.
+Result<DescriptorText> tile_descriptor_of(std::string_view number);
+
 /// The instruction at the start of PTX text, without the operands.
 std::string_view without_operands(std::string_view text);
 

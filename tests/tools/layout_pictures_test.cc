@@ -155,5 +155,36 @@ TEST(LayoutPictures, PixelsAreLanes) {
   EXPECT_EQ(compared, 16 * 16 / 2);
 }
 
+TEST(LayoutDescriptors, SayWhatTheyMean) {
+  const std::string product = "layout tcgen05.mma.cta_group::1.kind::f16 --idesc ";
+  Ran ran = run(product + "0x8100490");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out,
+            "instruction descriptor 0x08100490: M 128, N 64, A bf16 K-major, B bf16 K-major, D "
+            "f32\n");
+  // M 96.
+  ran = run(product + "0x6100490");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.out.find("\nillegal: "), std::string::npos) << ran.out;
+  ran = run("layout --descriptor 0x4000404000010000");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out,
+            "descriptor of a tile 0x4000404000010000: start 0x0, leading offset 0x10, stride "
+            "offset 0x400, 128-byte swizzle\n");
+  // Without 001 in bits 46 to 48, as wgmma has it.
+  ran = run("layout --descriptor 0x4000004000010000 --json");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(json::parse(ran.out).at("illegal").get<std::string>().find("bits 46 to 48"),
+            std::string::npos)
+      << ran.out;
+  for (const char* const wrong :
+       {"layout tcgen05.mma.cta_group::1.kind::f16 --idesc 0x100000000", "layout --descriptor x",
+        "layout mma.m16n8k16.row.col.f32.f16.f16.f32 --idesc 1", "layout"}) {
+    ran = run(wrong, true);
+    EXPECT_EQ(ran.code, 2) << wrong;
+    EXPECT_NE(ran.out.find("[usage]"), std::string::npos) << wrong << "\n" << ran.out;
+  }
+}
+
 }  // namespace
 }  // namespace tartan::layout_test
