@@ -250,8 +250,8 @@ TEST(BlockScaledGemm, ByTcgen05) {
 // Pairs of CTAs, and CTAs that compute tile after tile, in turn or not.
 TEST(BlockScaledGemm, PairsAndPersistence) {
   const Tile tile{.m = 128, .n = 64, .k = 128}, longer{.m = 128, .n = 64, .k = 256};
-  compare_by_tcgen05({.tile = tile, .cluster = 2}, 400, 160, 384);
-  compare_by_tcgen05({.a = Type::e3m2, .b = Type::e4m3, .tile = tile, .cluster = 2}, 130, 200, 272);
+  compare_by_tcgen05({.tile = tile, .cluster = 2}, 260, 72, 272);
+  compare_by_tcgen05({.a = Type::e3m2, .b = Type::e4m3, .tile = tile, .cluster = 2}, 130, 72, 272);
   for (const Type scale : {Type::ue8m0, Type::ue4m3})
     compare_by_tcgen05({.a = Type::e2m1,
                         .b = Type::e2m1,
@@ -260,13 +260,40 @@ TEST(BlockScaledGemm, PairsAndPersistence) {
                         .tile = longer,
                         .stages = 2,
                         .cluster = 2},
-                       257, 72, 640);
-  compare_by_tcgen05({.tile = tile, .persistent = true}, 400, 160, 384, 3);
+                       257, 72, 272);
+  compare_by_tcgen05({.tile = tile, .persistent = true}, 260, 72, 272, 2);
   compare_by_tcgen05({.tile = {.m = 128, .n = 64, .k = 128, .products = 2}, .persistent = true},
-                     400, 160, 384, 3);
+                     260, 72, 272, 2);
   compare_by_tcgen05(
-      {.tile = {.m = 128, .n = 64, .k = 128, .products = 2}, .persistent = true, .cluster = 2}, 400,
-      160, 384, 4);
+      {.tile = {.m = 128, .n = 64, .k = 128, .products = 2}, .persistent = true, .cluster = 2}, 520,
+      72, 272, 4);
+}
+
+// What tuned() chooses fits in tensor memory and multiplies by tcgen05, whatever the sizes.
+TEST(BlockScaledGemm, Tuned) {
+  const Target target = testing_gemm::target_of("sm_100a");
+  for (const Type scale : {Type::ue8m0, Type::ue4m3})
+    for (const auto& [a, b] :
+         {std::pair{Type::e4m3, Type::e4m3}, {Type::e2m1, Type::e3m2}, {Type::e2m1, Type::e2m1}}) {
+      if (scale == Type::ue4m3 && (a != Type::e2m1 || b != Type::e2m1)) continue;
+      for (const auto& [m, n] : {std::pair{1, 16}, {128, 4096}, {384, 512}, {8192, 8192}, {0, 0}}) {
+        SCOPED_TRACE(fmt::format("{} {} {}: {} x {}", name(a), name(b), name(scale), m, n));
+        const BlockScaled options = kernels::tuned(
+            BlockScaled{.m = m, .n = n, .k = 4096, .a = a, .b = b, .scale = scale}, target);
+        const auto compiled = compile(kernels::block_scaled(options), target);
+        ASSERT_TRUE(compiled) << compiled.diags().text();
+        EXPECT_NE(compiled->ptx.find("tcgen05.mma"), std::string::npos);
+        EXPECT_GE(options.stages, 3);
+      }
+    }
+  BlockScaled fours = kernels::tuned(
+      BlockScaled{.m = 8192, .n = 8192, .a = Type::e2m1, .b = Type::e2m1, .scale = Type::ue4m3},
+      target);
+  EXPECT_EQ(fours.cluster, 2);
+  EXPECT_TRUE(fours.persistent);
+  compare_by_tcgen05(fours, 260, 264, 272, 2);
+  EXPECT_EQ(kernels::tuned(BlockScaled{}, testing_gemm::target_of("sm_120a")).tile.m,
+            BlockScaled{}.tile.m);
 }
 
 std::string refusal(const BlockScaled& options, const char* target) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "tartan/kernels/gemm.h"
+#include "tartan/kernels/gpu.h"
 
 namespace tartan::TARTAN_ABI::kernels {
 
@@ -54,5 +55,9 @@ struct BlockScaled {
   }
 };
 Kernel block_scaled(const BlockScaled& options);
+
+/// `options` with the tile, stages, producers and cluster that should be fast for such sizes (of 0:
+/// 4096) where tcgen05 multiplies: by rule, not measured. Unchanged on other targets.
+BlockScaled tuned(const BlockScaled& options, const Gpu& gpu);
 
 }  // namespace tartan::TARTAN_ABI::kernels
