@@ -36,8 +36,12 @@ Configuration::Configuration(const KernelOptions& options, const Target& target)
     : target(target), options(with_roles(options)) {
   // Before sm_80 there is no asynchronous copy that other threads could wait for.
   if (!has_async_copy()) this->options.producers = 0;
-  // setmaxnreg requires a bound on registers.
-  if (moves_registers() && options.min_blocks == 0) this->options.min_blocks = 1;
+  // setmaxnreg requires a bound on registers. Where products accumulate in tensor memory, which has
+  // room for few CTAs, the assembler would spill registers to make room for more of them.
+  const bool accumulates_elsewhere =
+      target.has(Feature::tensor_memory) && options.producers > 0 && options.max_registers == 0;
+  if ((moves_registers() || accumulates_elsewhere) && options.min_blocks == 0)
+    this->options.min_blocks = 1;
 }
 
 codegen::LaunchBounds Configuration::bounds() const {
