@@ -13,7 +13,10 @@ using testing_gemm::target_of;
 
 // Compiles for the target, whose text has products by tcgen05, and compares.
 void compare(const char* on, const Product& product, unsigned blocks = 0) {
-  const auto compiled = compile(kernels::gemm(product.options), target_of(on));
+  // sm_107a has a later PTX version than tests take elsewhere.
+  const bool newer = std::string_view(on) == "sm_107a";
+  const auto compiled =
+      compile(kernels::gemm(product.options), newer ? *Target::parse(on) : target_of(on));
   ASSERT_TRUE(compiled) << compiled.diags().text();
   EXPECT_NE(compiled->ptx.find("tcgen05.mma"), std::string::npos);
   EXPECT_EQ(compiled->ptx.find("mma.sync"), std::string::npos);
@@ -106,7 +109,7 @@ TEST(GemmTensor, EveryOrder) {
 }
 
 TEST(GemmTensor, EveryTarget) {
-  for (const char* const on : {"sm_100a", "sm_100f", "sm_103a", "sm_110a"})
+  for (const char* const on : {"sm_100a", "sm_100f", "sm_103a", "sm_107a", "sm_110a"})
     compare(on, Product(of_tile({.m = 128, .n = 64, .k = 64, .warps_m = 4, .warps_n = 1}, 3), 200,
                         136, 200));
 }
