@@ -4,7 +4,7 @@
 //
 // Of some bits nothing may be known: a field counts where all of its bits are known. What this
 // calls illegal the manual does; the emulator (tensor_descriptor.h) also refuses what no source
-// tells, such as M 64 of sparse products.
+// tells, such as other selectors of sparse products.
 #pragma once
 
 #include <cstdint>

@@ -257,7 +257,8 @@ inline Plan plan(const Gemm& g) {
             g.metadata[static_cast<std::size_t>((m * g.steps + step) * g.codes() + j)];
         // By elements of k: two (tf32) or four for a code.
         const int at = j * (g.container(g.a) == 32 ? 2 : 4), half = g.container(g.a) == 32 ? 8 : 16;
-        const int lane = wide ? m % 8 + 8 * (at / half) + 16 * (m / 16) : m;
+        int lane = wide ? m % 8 + 8 * (at / half) + 16 * (m / 16) : m;
+        if (g.m == 64) lane = lane / 16 * 32 + lane % 16 + g.half;
         const int bit = wide ? at % half * (16 / half) + 16 * (m / 8 % 2) : at;
         cells[static_cast<std::size_t>(2 * lane + bit / 32)] |= code << bit % 32;
       }
@@ -302,7 +303,7 @@ inline Plan plan(const Gemm& g) {
         "tcgen05.mma{}.cta_group::1.kind::{}{} [r9], {}, db{}, r8{}{}, p{};\n",
         g.sparse ? ".sp" : "", g.kind, g.scaled() ? ".block_scale" + g.vector : "",
         g.a_in_tensor ? fmt::format("[r9+{}]", 256 + 8 * step) : "da",
-        g.sparse ? fmt::format(", [ta+{}]", 480 + 2 * step) : "",
+        g.sparse ? fmt::format(", [r9+{}]", 480 + 2 * step) : "",
         g.disabled.empty() ? "" : ", {r10, r11, r12, r13}",
         g.scaled() ? fmt::format(", [ta+{}], [ta+{}]", 384 + 8 * step, 448 + 8 * step) : "",
         g.scale_d ? fmt::format(", {}", g.scale_d) : "");

@@ -84,8 +84,6 @@ Gemm random_gemm(const Kind& kind, std::mt19937& random) {
   if (g.scaled()) choose_scales(g, random);
   if (random() % 4 == 0) {
     g.sparse = true;
-    g.m = 128;
-    g.half = 0;
     if (g.layout_b.width == 32) g.layout_b.width = 64;  // 64 bytes of B along k
   }
   if (!g.scaled() && g.accumulates && random() % 4 == 0)

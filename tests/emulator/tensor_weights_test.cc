@@ -256,19 +256,6 @@ TEST(EmulatorTensorWeights, FindsMistakesOfSparseOnes) {
          });
 }
 
-// Without .ws no source tells where its metadata are.
-TEST(EmulatorTensorWeights, RefuseSparseProductsOfM64ThatAreNotWeightStationary) {
-  std::mt19937 random(1);
-  Gemm g{.m = 64, .n = 16, .sparse = true};
-  g.layout_b = {128, false};
-  fill(g, random);
-  const std::string found = difference(g);
-  EXPECT_NE(
-      found.find("neither the manual's text nor CUTLASS tells where the metadata of M 64 are"),
-      std::string::npos)
-      << found;
-}
-
 // Columns that are zeros are not read: nobody has to write them.
 TEST(EmulatorTensorWeights, ReadNoColumnThatTheMaskLeavesOut) {
   std::mt19937 random(1);

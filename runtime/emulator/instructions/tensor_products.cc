@@ -478,7 +478,9 @@ void decode_mma(Decoder& d) {
   }
   if (d.failed() || next != count) return void(d.expect_operands(next, next));
   if (to.flags & is_sparse)
-    d.rest_on(Trust::Assumed, "sparse sums are assumed to be those of dense products");
+    d.rest_on(Trust::Assumed,
+              "sparse sums are assumed to be those of dense products, and metadata of 64 rows to be "
+              "in the lanes of D");
   if (has_96(*kind, d.target()))
     d.rest_on(Trust::Assumed, "K = 96, and sm_103, are assumed to sum as K = 64 of a B200");
   d.rest_on(tensor_trust(*kind), tensor_source(*kind));

@@ -85,10 +85,6 @@ std::string decode_shape(const Fields& f, const InstructionDescriptor& to) {
   if (to.stationary) return decode_stationary_shape(f, to);
   if (to.pair) return decode_shape_of_pair(f, to);
   const bool scaled = is_scaled(to.kind);
-  if (to.sparse && to.m == 64)
-    return f.wrong("M / 16", 24, 5,
-                   "8 (M 128): neither the manual's text nor CUTLASS tells where the metadata of "
-                   "M 64 are,");
   if (to.m != 128 && (scaled || to.m != 64))
     return f.wrong("M / 16", 24, 5, scaled ? "8 (M 128)" : "4 or 8 (M 64 or 128)");
   if (to.n < 8 || to.n > 256) return f.wrong("N / 8", 17, 6, "1 to 32 (N 8 to 256)");
