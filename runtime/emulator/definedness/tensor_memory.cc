@@ -136,7 +136,7 @@ std::uint8_t ClusterDefinedness::mark_of_shifted(Warp& warp, std::uint32_t rank,
   TensorMemory& memory = warp.block->cluster().block(rank).tensor();
   std::uint8_t mark = defined;
   bool alike = true;
-  for (const int lane : shift_neighbours(rows, at.lane)) {
+  for (const int lane : shift_neighbours(rows.lane, rows.lanes, at.lane)) {
     const std::size_t cell = TensorMemory::index(lane, at.column);
     if (tensor_[rank][cell]) mark |= is_shifted(rank, cell) ? by_shift : unwritten;
     alike &= memory.cell(lane, at.column) == memory.cell(at.lane, at.column);

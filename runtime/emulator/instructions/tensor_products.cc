@@ -18,6 +18,7 @@
 #include "runtime/emulator/instructions/tensor_commits.h"
 #include "runtime/emulator/instructions/tensor_issue.h"
 #include "runtime/emulator/instructions/tensor_operands.h"
+#include "runtime/emulator/instructions/tensor_product_words.h"
 #include "runtime/emulator/machine/cluster.h"
 #include "runtime/emulator/machine/lanes.h"
 #include "runtime/emulator/machine/memory.h"
@@ -28,26 +29,8 @@
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
-// Words of Program::slots from op.list on: slots, or offsets of addresses.
-enum Word : std::uint32_t {
-  a_slot,
-  a_offset,
-  b_slot,
-  idesc_slot,
-  accumulates_slot,
-  disabled_slots,
-  scale_d_value = disabled_slots + 8,
-  scale_a_slot,
-  scale_a_offset,
-  scale_b_slot,
-  scale_b_offset,
-  metadata_slot,
-  metadata_offset,
-  block_count,
-  mask_slot,
-  collector_use,
-  word_count
-};
+using enum TensorProductWords::Word;
+
 // In op.flags. `is_stationary`: .ws; `has_mask`: of B's columns; `of_pair`: .cta_group::2.
 constexpr std::uint8_t a_in_tensor = 1, has_disabled = 2, is_sparse = 4, is_stationary = 8,
                        has_mask = 16, of_pair = 32, shifts_a = 64;
@@ -478,9 +461,10 @@ void decode_mma(Decoder& d) {
   }
   if (d.failed() || next != count) return void(d.expect_operands(next, next));
   if (to.flags & is_sparse)
-    d.rest_on(Trust::Assumed,
-              "sparse sums are assumed to be those of dense products, and metadata of 64 rows to be "
-              "in the lanes of D");
+    d.rest_on(
+        Trust::Assumed,
+        "sparse sums are assumed to be those of dense products, and metadata of 64 rows to be "
+        "in the lanes of D");
   if (has_96(*kind, d.target()))
     d.rest_on(Trust::Assumed, "K = 96, and sm_103, are assumed to sum as K = 64 of a B200");
   d.rest_on(tensor_trust(*kind), tensor_source(*kind));

@@ -71,12 +71,22 @@ std::string line_text(const Program& program, const ptx::Module& module, std::ui
                      from.empty() ? from : fmt::format(" ({})", from));
 }
 
-std::string_view opcode(const Program& program, const ptx::Module& module, std::uint32_t pc) {
-  if (pc >= program.origins.size()) return "an access";
+namespace {
+
+const ptx::Instruction* instruction(const Program& program, const ptx::Module& module,
+                                    std::uint32_t pc) {
+  if (pc >= program.origins.size()) return nullptr;
   const std::uint32_t offset = program.origins[pc].offset;
   const auto& all = module.instructions;
   const auto at = std::ranges::lower_bound(all, offset, {}, &ptx::Instruction::offset);
-  return at == all.end() || at->offset != offset ? "an access" : at->opcode;
+  return at == all.end() || at->offset != offset ? nullptr : &*at;
+}
+
+}  // namespace
+
+std::string_view opcode(const Program& program, const ptx::Module& module, std::uint32_t pc) {
+  const ptx::Instruction* const at = instruction(program, module, pc);
+  return at ? at->opcode : "an access";
 }
 
 std::string spoken(const LaunchContext& context, std::string_view instruction) {
@@ -113,6 +123,10 @@ std::string line_text(const LaunchContext& context, std::uint32_t pc) {
 }
 std::string_view opcode(const LaunchContext& context, std::uint32_t pc) {
   return opcode(context.program, context.module, pc);
+}
+const isa::Spelling* spelling(const LaunchContext& context, std::uint32_t pc) {
+  const ptx::Instruction* const at = instruction(context.program, context.module, pc);
+  return at ? &context.module.spelling(*at) : nullptr;
 }
 
 std::string shared_text(const LaunchContext& context, std::uint64_t address) {

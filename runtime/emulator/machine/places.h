@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tartan/abi.h"
+#include "tartan/isa/spelling.h"
 #include "tartan/ptx/tree.h"
 
 namespace tartan::TARTAN_ABI::emulator {
@@ -22,6 +23,8 @@ std::string source(const LaunchContext& context, std::uint32_t pc);
 std::string line_text(const LaunchContext& context, std::uint32_t pc);
 /// As written: "ld.global.v4.u32".
 std::string_view opcode(const LaunchContext& context, std::uint32_t pc);
+/// As it was read; null where the op has no instruction.
+const isa::Spelling* spelling(const LaunchContext& context, std::uint32_t pc);
 /// The same two for a kernel of any launch.
 std::string line_text(const Program& program, const ptx::Module& module, std::uint32_t pc);
 std::string_view opcode(const Program& program, const ptx::Module& module, std::uint32_t pc);

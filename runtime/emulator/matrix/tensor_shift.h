@@ -12,7 +12,7 @@
 #include <array>
 #include <string_view>
 
-#include "runtime/emulator/machine/tensor_memory.h"
+#include "tartan/abi.h"
 
 namespace tartan::TARTAN_ABI::emulator {
 
@@ -23,9 +23,9 @@ inline constexpr std::string_view shift_source =
 constexpr int shifted_from(int row) { return std::max(row - 1, 0); }
 
 /// The lanes of the rows that some reading moves to that lane, or leaves there: all readings give
-/// the same where these hold the same.
-constexpr std::array<int, 3> shift_neighbours(const TensorArea& rows, int lane) {
-  return {std::max(lane - 1, rows.lane), lane, std::min(lane + 1, rows.lane + rows.lanes - 1)};
+/// the same where these hold the same. Of so many lanes from `first` on.
+constexpr std::array<int, 3> shift_neighbours(int first, int count, int lane) {
+  return {std::max(lane - 1, first), lane, std::min(lane + 1, first + count - 1)};
 }
 
 }  // namespace tartan::TARTAN_ABI::emulator

@@ -19,6 +19,8 @@
 namespace tartan::TARTAN_ABI::emulator {
 namespace {
 
+using isa::operator""_q;
+
 constexpr std::uint64_t lane_bytes = 4 * TensorMemory::columns;
 
 Actor actor_of(TensorAgent agent) {
@@ -33,9 +35,9 @@ Actor actor_of(TensorAgent agent) {
 
 enum class CoreWork { product, copy, shift };
 
-CoreWork work_of(std::string_view opcode) {
-  if (opcode.starts_with("tcgen05.cp")) return CoreWork::copy;
-  if (opcode.starts_with("tcgen05.shift")) return CoreWork::shift;
+CoreWork work_of(const isa::Spelling* spelling) {
+  if (spelling && spelling->opcode == isa::Opcode::tcgen05_cp) return CoreWork::copy;
+  if (spelling && spelling->opcode == isa::Opcode::tcgen05_shift) return CoreWork::shift;
   return CoreWork::product;
 }
 
@@ -136,17 +138,18 @@ class ClusterRaces::TensorJudge {
     races_.launch_.reports.add(race);
   }
 
-  std::string_view opcode_at(std::uint32_t pc) const { return opcode(warp_.block->context(), pc); }
+  const isa::Spelling* spelling_at(std::uint32_t pc) const {
+    return spelling(warp_.block->context(), pc);
+  }
   // What the tensor core does in the order of issue (PTX ISA 9.0, 9.7.16.6.2).
   bool is_pipelined(const Past& past, bool wrote) const {
     if (touch_.agent != TensorAgent::core || actor(past) != Actor::tensor_core) return false;
-    const CoreWork first = work_of(opcode_at(past.deed.pc()));
-    switch (work_of(opcode_at(warp_.pc - 1))) {
+    const CoreWork first = work_of(spelling_at(past.deed.pc()));
+    const isa::Spelling* const now = spelling_at(warp_.pc - 1);
+    switch (work_of(now)) {
       case CoreWork::product: return first != CoreWork::product || (wrote && touch_.accumulator);
       case CoreWork::shift: return first == CoreWork::product;
-      case CoreWork::copy:
-        return first == CoreWork::shift &&
-               opcode_at(warp_.pc - 1).find(".4x256b") != std::string_view::npos;
+      case CoreWork::copy: return first == CoreWork::shift && now->has("4x256b"_q);
     }
     return false;
   }
@@ -154,7 +157,7 @@ class ClusterRaces::TensorJudge {
   bool overwrites_factor(const Past& past, bool wrote) const {
     return touch_.agent == TensorAgent::core && touch_.accumulator && !wrote &&
            past.warp == who_.warp && past.deed.lane() == lane_ &&
-           work_of(opcode_at(past.deed.pc())) == CoreWork::product;
+           work_of(spelling_at(past.deed.pc())) == CoreWork::product;
   }
   // Whether a barrier orders the threads that issued the two.
   bool knows_issue(const Past& past) const {
