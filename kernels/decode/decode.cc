@@ -103,7 +103,7 @@ class Decoding {
     k_.barrier();
     k_.copy_rows(Q_, sQ_[0], [&](Scalar i) { return row_of(i, part.sequence, part.head); });
     k_.barrier();
-    // In registers, beside the accumulators; tcgen05 reads it in shared memory.
+    // In registers, next to the accumulators; tcgen05 reads it in shared memory.
     const bool keeps_q = d <= 128 && !by_tensor_memory(with_, k_.target());
     const WarpTile q = keeps_q ? mma_qk_.load_a(sQ_[0]) : WarpTile();
     auto top = mma_qk_.row_variable(masked_), sum = mma_qk_.row_variable(zero_);
