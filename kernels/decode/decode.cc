@@ -28,6 +28,7 @@ class Decoding {
     declare();
     MmaKind kind = k_.best_mma(with_.type, with_.type, f32);
     if (kind.shape.shape.m == 0) return;  // best_mma() has reported it
+    // best_mma() asks the target alone; few rows and wide heads multiply by mma.sync.
     kind.best = kind.best &&
                 (by_tensor_memory(with_, k_.target()) || !k_.target().has(Feature::tensor_memory));
     const int d = with_.head_dim, m = shape_.tile_m, n = shape_.keys;
