@@ -349,15 +349,19 @@ class Products : ScaledOperands {
   }
 
   void store(const ScaledTile& at, const std::deque<Accumulator>& sums, bool whole) {
-    if (whole && down() == 1)
+    if (!whole) return store_rows(at, sums);
+    if (down() == 1)
       return k.store(at.c.tile({at.row, at.col}, {options.tile.m, options.tile.n}),
                      in_type_of_c(joined(sums)));
-    for (int p = 0; whole && p < parts(); ++p)
+    for (int p = 0; p < parts(); ++p)
       k.store(at.c.tile({at.row * parts_m + p / options.parts_n,
                          at.col * options.parts_n + p % options.parts_n},
                         {part.m, part.n}),
               in_type_of_c(sums[p]));
-    if (whole) return;
+  }
+
+  // The rows of a tile that its group has.
+  void store_rows(const ScaledTile& at, const std::deque<Accumulator>& sums) {
     for (int p = 0; p < parts(); ++p) {
       const Scalar top = number(at.row * parts_m + p / options.parts_n) * part.m;
       k.store_rows(at.c.window({0, left_of(at, p)}, {m, part.n}), in_type_of_c(sums[p]),
