@@ -12,6 +12,9 @@
 #include "tartan/isa/instruction.h"
 
 namespace tartan::codegen {
+
+using namespace ir;
+
 namespace {
 
 isa::Form form(const char* spelling) { return isa::parse_form(spelling).form; }

@@ -14,7 +14,7 @@ namespace tartan::TARTAN_ABI::codegen {
 /// The code of a function.
 class Code {
  public:
-  explicit Code(const Function& function);
+  explicit Code(const ir::Function& function);
   ~Code();
 
   /// As text of LLVM's IR, which determines what emit() returns for a target. After it only emit()

@@ -21,6 +21,10 @@
 
 namespace tartan::TARTAN_ABI::codegen {
 
+using ir::Approximation, ir::CacheOperator, ir::Compare, ir::Eviction, ir::Function,
+    ir::LaunchBounds, ir::Operand, ir::Operation, ir::OperationKind, ir::Param, ir::Pointer,
+    ir::Value, ir::Variable;
+
 /// LLVM's address space numbers.
 constexpr unsigned address_space(StateSpace space) {
   switch (space) {

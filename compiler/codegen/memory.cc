@@ -145,7 +145,7 @@ void rebase(llvm::Value* old, llvm::Value* base, std::int64_t offset, llvm::IRBu
 }  // namespace
 
 std::int64_t LlvmBuilder::make_shared_dynamic() {
-  SharedLayout layout;
+  ir::SharedLayout layout;
   const llvm::IRBuilder<>::InsertPointGuard here(build);
   for (llvm::GlobalVariable* const each : static_shared) {
     const auto align = static_cast<std::int64_t>(each->getAlign()->value());

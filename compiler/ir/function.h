@@ -19,7 +19,7 @@
 #include "tartan/isa/form.h"
 #include "tartan/isa/target.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 struct Param {
   std::string name;
@@ -99,4 +99,4 @@ struct Function {
   }
 };
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -11,7 +11,7 @@
 
 #include "compiler/ir/shared_layout.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 FunctionBuilder::FunctionBuilder(std::string name, Target target, LaunchBounds bounds,
                                  std::vector<Param> params)
@@ -348,4 +348,4 @@ Function FunctionBuilder::finish() {
   return std::move(function_);
 }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

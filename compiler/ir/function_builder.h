@@ -27,7 +27,7 @@
 #include "compiler/ir/partition.h"
 #include "compiler/isa/special_registers.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 class FunctionBuilder {
  public:
@@ -295,4 +295,4 @@ class FunctionBuilder {
   std::vector<std::uint32_t> marks_;  // regions
 };
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

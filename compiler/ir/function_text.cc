@@ -6,7 +6,7 @@
 #include <bit>
 #include <map>
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 class Text {
@@ -123,4 +123,4 @@ class Text {
 
 std::string text(const Function& function) { return Text(function).write(); }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -17,8 +17,8 @@
 
 #include "compiler/ir/function.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 std::string text(const Function& function);
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

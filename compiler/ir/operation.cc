@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 using enum OperationKind;
@@ -116,4 +116,4 @@ static_assert(in_order(), "each kind of operation has its row");
 
 const OperationRow& row_of(OperationKind kind) { return rows[static_cast<std::size_t>(kind)]; }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -9,7 +9,7 @@
 #include "tartan/abi.h"
 #include "tartan/isa/state_space.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 /// Which lines L2 evicts before others.
 enum class Eviction : std::uint8_t { normal, first, last };
@@ -167,4 +167,4 @@ struct OperationRow {
 
 const OperationRow& row_of(OperationKind kind);
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -9,7 +9,7 @@
 
 #include "compiler/isa/special_registers.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 constexpr std::uint32_t none = Operation::none;
@@ -326,4 +326,4 @@ std::vector<Need> copy_half(Function& function, std::uint32_t from, std::uint32_
   return needed.missing();
 }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

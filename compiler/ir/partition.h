@@ -19,7 +19,7 @@
 
 #include "compiler/ir/function.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 /// What a slice needs of the rest, which alone has it.
 struct Need {
@@ -49,4 +49,4 @@ struct Renamed {
 std::vector<Need> copy_half(Function& function, std::uint32_t from, std::uint32_t to, Half half,
                             std::span<const Renamed> names);
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -6,7 +6,7 @@
 #include "compiler/ir/function_builder.h"
 #include "tartan/isa/instruction.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 std::int64_t number(auto of) { return static_cast<std::int64_t>(of); }
@@ -349,4 +349,4 @@ void FunctionBuilder::fail_assertion(const std::string& text, const std::string&
   note(fail, file);
 }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -5,7 +5,7 @@
 #include <ranges>
 #include <utility>
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 bool starts_before(const Part& x, const Part& y) { return x.begin < y.begin; }
@@ -132,4 +132,4 @@ int Pending::meeting(const Access& before, const Access& now) const {
   return out;
 }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

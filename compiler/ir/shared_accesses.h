@@ -13,7 +13,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 /// Threads of a block: a bit for each lane, by warp.
 struct Threads {
@@ -143,4 +143,4 @@ class Pending {
   Threads awaiting_;
 };
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -6,7 +6,7 @@
 
 #include "compiler/isa/special_registers.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 // Whether a text is an atomic operation, and nothing else.
@@ -348,4 +348,4 @@ bool SharedFacts::divides_roles(const Operation& op) const {
          count->kind == OperationKind::constant && number(count) == options_.consumers;
 }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

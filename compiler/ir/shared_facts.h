@@ -7,7 +7,7 @@
 
 #include "compiler/ir/shared_order.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 /// What an operation does to shared memory that is looked at.
 struct Touch {
@@ -65,4 +65,4 @@ class SharedFacts {
   bool divided_barriers_ = false, waiting_texts_ = false;
 };
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

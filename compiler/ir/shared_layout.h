@@ -9,7 +9,7 @@
 
 #include "tartan/abi.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 /// In the order of their declarations; a small array may take a gap before one that is aligned.
 class SharedLayout {
@@ -40,4 +40,4 @@ class SharedLayout {
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps_;
 };
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

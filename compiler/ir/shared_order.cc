@@ -9,7 +9,7 @@
 #include "compiler/ir/shared_parts.h"
 #include "compiler/ir/thread_values.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 // Whether two values are computed alike from the same ones, of which nothing needs to be known.
@@ -416,4 +416,4 @@ OrderFindings check_order(const Function& function, const OrderOptions& options)
   return walk.finish();
 }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -24,7 +24,7 @@
 
 #include "compiler/ir/function.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 struct OrderOptions {
   int threads = 0;    // of a block
@@ -62,4 +62,4 @@ struct OrderFindings {
 
 OrderFindings check_order(const Function& function, const OrderOptions& options);
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

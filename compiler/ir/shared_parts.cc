@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 constexpr int warp = 32;
@@ -134,4 +134,4 @@ void add_parts(Access& access, const Function& function, const Operation& op, co
   Accessed(function, stage, threads, values).add(access, op, touch);
 }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

@@ -7,7 +7,7 @@
 #include "compiler/ir/shared_facts.h"
 #include "compiler/ir/thread_values.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 constexpr int warpgroup_threads = 128;
 
@@ -16,4 +16,4 @@ constexpr int warpgroup_threads = 128;
 void add_parts(Access& access, const Function& function, const Operation& op, const Touch& touch,
                std::int64_t stage, const Threads& threads, ThreadValues& values);
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

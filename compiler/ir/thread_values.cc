@@ -6,7 +6,7 @@
 
 #include "compiler/isa/special_registers.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 namespace {
 
 // Each as a register of that type holds it.
@@ -252,4 +252,4 @@ void ThreadValues::compute(InThreads& out, const Operation& op, int id) {
   }
 }
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

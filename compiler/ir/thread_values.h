@@ -13,7 +13,7 @@
 
 #include "compiler/ir/function.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 /// How much of a value is known.
 enum class Known : std::uint8_t {
@@ -83,4 +83,4 @@ class ThreadValues {
   std::array<std::vector<std::int64_t>, 3> spread_;  // operands that are the same in all threads
 };
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir

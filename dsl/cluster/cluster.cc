@@ -28,7 +28,7 @@ namespace {
 
 // The barrier of the consumers: barrier.cluster waits for all threads, and producers are elsewhere.
 void create_barrier(KernelState& state) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   ClusterState& cluster = state.cluster;
   if (cluster.barrier) return;
   cluster.barrier = state.memories.share(f, state.names.unused("cluster_barrier"), 2 * 8);
@@ -37,11 +37,10 @@ void create_barrier(KernelState& state) {
 }
 
 void consumers_cluster_barrier(KernelState& state) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   create_barrier(state);
   const Scalar next = state.scalar(f.get(state.cluster.next), 1, 3);
-  const codegen::Pointer barrier =
-      f.offset(*state.cluster.barrier, state.value((next & 1) * 8, u32));
+  const ir::Pointer barrier = f.offset(*state.cluster.barrier, state.value((next & 1) * 8, u32));
   const Scalar lane = state.scalar(lane_index(state), 1, 31);
   f.warp_sync();  // the lanes that arrive do so for their warp
   f.if_then(state.value(lane < state.config.options.cluster),

@@ -25,8 +25,8 @@ Dump::Dump(const std::string& kernel, const Target& target) {
                       is_identifier(kernel) ? kernel : "misnamed", target.arch.text());
 }
 
-void Dump::operations(const codegen::Function& function) const {
-  if (!stem_.empty()) write(".ir", codegen::text(function));
+void Dump::operations(const ir::Function& function) const {
+  if (!stem_.empty()) write(".ir", ir::text(function));
 }
 
 void Dump::ir(codegen::Code& code) const {

@@ -17,7 +17,7 @@ class Dump {
  public:
   Dump(const std::string& kernel, const Target& target);
 
-  void operations(const codegen::Function& function) const;
+  void operations(const ir::Function& function) const;
   void ir(codegen::Code& code) const;
   void result(const Result<Compiled>& compiled) const;
 

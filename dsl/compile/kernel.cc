@@ -301,7 +301,7 @@ namespace {
 
 using detail::CompiledText;
 
-codegen::Code lowered(const codegen::Function& function) {
+codegen::Code lowered(const ir::Function& function) {
   const detail::StepTimer timer(&StepTimes::describe);
   return codegen::Code(function);
 }
@@ -349,7 +349,7 @@ Result<std::string> with_timestamps(const std::string& kernel, const std::string
 struct Described {
   Target target;
   std::shared_ptr<detail::KernelState> state;  // null if its options are refused
-  std::shared_ptr<codegen::FunctionBuilder> function;
+  std::shared_ptr<ir::FunctionBuilder> function;
   Diags mistakes;
   Version refused;  // the next version that may accept what is refused; 0.0: none
   Version asked;    // the next version that has what the description asks for; 0.0: none
@@ -406,7 +406,7 @@ Result<Compiled> compile(const Kernel& kernel, const Described& by, const Cache*
   std::int64_t shared_bytes = state.memories.shared_bytes();
   const bool dynamic = shared_bytes > max_static_shared;
   if (dynamic) shared_bytes = by.function->make_shared_dynamic();
-  const codegen::Function function = by.function->finish();
+  const ir::Function function = by.function->finish();
   dump.operations(function);
   codegen::Code code = lowered(function);
   dump.ir(code);
@@ -484,7 +484,7 @@ template <typename Asked>
 Result<std::string> operations(const Kernel& kernel, const Asked& asked) {
   const Described by = describe_for(kernel, asked);
   if (!by.is_sound()) return by.mistakes;
-  return codegen::text(by.function->finish());
+  return ir::text(by.function->finish());
 }
 
 template Result<std::string> operations(const Kernel& kernel, const Arch& asked);

@@ -15,12 +15,12 @@ std::int64_t stage_bytes(const Memory& memory) {
   return (memory.bytes + each - 1) / each * unit;
 }
 
-codegen::OrderOptions options_of(const KernelState& state) {
+ir::OrderOptions options_of(const KernelState& state) {
   const bool roles = state.roles.divided && state.config.options.producers > 0;
-  codegen::OrderOptions out{.threads = state.config.all_threads(),
-                            .consumers = roles ? state.config.options.block : 0,
-                            .consumers_barrier = consumers_barrier,
-                            .waits = waits};
+  ir::OrderOptions out{.threads = state.config.all_threads(),
+                       .consumers = roles ? state.config.options.block : 0,
+                       .consumers_barrier = consumers_barrier,
+                       .waits = waits};
   for (const Memory& each : state.memories.all())
     if (!each.shown.empty()) out.memories.push_back({each.base.id, stage_bytes(each)});
   for (const Turns& each : state.roles.turns) out.turns.push_back(each.barriers.id);
@@ -34,13 +34,13 @@ std::string name_of(const KernelState& state, int base) {
   return "shared memory";
 }
 
-std::string cure(const codegen::Disorder& found) {
+std::string cure(const ir::Disorder& found) {
   const std::string_view barrier = found.within_warp ? "warp_sync()" : "barrier()";
   return found.carried ? fmt::format("insert a {} at the end of the loop's body", barrier)
                        : fmt::format("insert a {} between them", barrier);
 }
 
-std::string told(const KernelState& state, const codegen::Disorder& found) {
+std::string told(const KernelState& state, const ir::Disorder& found) {
   const std::string name = name_of(state, found.memory), before = text(found.before);
   const std::string_view by = found.within_warp ? " by other lanes of the warp" : "",
                          without = found.within_warp ? "warp_sync()" : "barrier";
@@ -54,7 +54,7 @@ std::string told(const KernelState& state, const codegen::Disorder& found) {
                      found.writes_behind ? "written" : "loaded", by, without, cure(found));
 }
 
-std::string told(const codegen::Missed& found) {
+std::string told(const ir::Missed& found) {
   if (found.condition.line() == 0)
     return fmt::format(
         "barrier of {} threads: only {} reach it, so that these wait forever; expected the number "
@@ -69,11 +69,10 @@ std::string told(const codegen::Missed& found) {
 }  // namespace
 
 void check_order(KernelState& state) {
-  const codegen::OrderFindings found =
-      codegen::check_order(state.function->function(), options_of(state));
-  for (const codegen::Disorder& each : found.disorders)
+  const ir::OrderFindings found = ir::check_order(state.function->function(), options_of(state));
+  for (const ir::Disorder& each : found.disorders)
     state.log.report_at("unsynchronized-tile"_rule, each.behind, told(state, each));
-  for (const codegen::Missed& each : found.missed)
+  for (const ir::Missed& each : found.missed)
     state.log.report_at("divergent-collective"_rule, each.barrier, told(each));
 }
 

@@ -17,10 +17,10 @@
 namespace tartan::TARTAN_ABI {
 namespace {
 
-using codegen::Value;
 using detail::KernelState;
 using detail::Tensor;
 using detail::tensor_of;
+using ir::Value;
 using isa::SpecialRegister;
 
 // Element types that memory holds; elements smaller than a byte share one.
@@ -67,13 +67,13 @@ Scalar block_index(KernelState& state, SpecialRegister which, LaunchBound::Of of
   return out;
 }
 
-codegen::Eviction eviction(Evict which) {
+ir::Eviction eviction(Evict which) {
   switch (which) {
-    case Evict::first: return codegen::Eviction::first;
-    case Evict::last: return codegen::Eviction::last;
+    case Evict::first: return ir::Eviction::first;
+    case Evict::last: return ir::Eviction::last;
     case Evict::normal: break;
   }
-  return codegen::Eviction::normal;
+  return ir::Eviction::normal;
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ Scalar Builder::param(std::string name, Type type, int multiple_of, Here at) {
     good = false;
   }
   if (!good) return detail::bad_scalar();
-  const codegen::Value value = state_->f().add_param(type);
+  const ir::Value value = state_->f().add_param(type);
   state_->launch.add_scalar(
       {.name = std::move(name), .type = type, .multiple_of = std::max(multiple_of, 1)}, value.id);
   return state_->scalar(value, std::max(multiple_of, 1));
@@ -220,7 +220,7 @@ Ring Builder::shared(std::string name, Type type, const RingLayout& ring, Here a
   // TMA and wgmma swizzle by bits of the absolute address.
   const int align =
       layout.swizzle.bits && state_->config.target.arch.has(Feature::tma) ? 1024 : 128;
-  const codegen::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
+  const ir::Pointer base = state_->memories.share(state_->f(), name, bytes, align);
   detail::Memory memory{base, true, bytes, ring.stages, ring.operand};
   memory.aligned = align;
   memory.shown = fmt::format(
@@ -311,7 +311,7 @@ Fragment Builder::convert(const Fragment& fragment, Type to, Here at) {
 FragmentVariable Builder::variable(const FragmentKind& kind, Here at) {
   state_->at(at);
   const Type type = detail::register_type(kind.type);
-  std::vector<codegen::Variable> registers;
+  std::vector<ir::Variable> registers;
   for (int i = 0; i < kind.fragment().registers; ++i)
     registers.push_back(state_->f().variable(info(type).floating
                                                  ? state_->f().constant(type, 0.0)

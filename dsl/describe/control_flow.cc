@@ -11,8 +11,8 @@
 
 namespace tartan::TARTAN_ABI {
 
-using codegen::Value;
 using detail::KernelState;
+using ir::Value;
 
 namespace {
 
@@ -146,7 +146,7 @@ void Builder::loop_while(const std::function<Scalar()>& condition,
   };
   const auto first = holds();
   if (!first) return body();  // its mistakes count too
-  const codegen::Variable goes_on = state_->f().variable(*first);
+  const ir::Variable goes_on = state_->f().variable(*first);
   const detail::BeforeBody before = state_->flights.before_body(state_->f(), true);
   state_->f().while_loop([&] { return state_->f().get(goes_on); },
                          [&] {

@@ -22,7 +22,7 @@ std::int64_t bytes_of(std::int64_t elements, Type type) { return elements * bits
 
 }  // namespace
 
-codegen::Value byte_offset(codegen::FunctionBuilder& f, codegen::Value elements, Type element) {
+ir::Value byte_offset(ir::FunctionBuilder& f, ir::Value elements, Type element) {
   const int size = bits(element);
   if (size == 8) return elements;
   if (size == 6)  // four in three bytes
@@ -36,9 +36,9 @@ namespace {
 
 // swizzle(offset) in bytes. The XOR is linear: constants that add without a carry are XORed to the
 // swizzled rest, so that neighbouring accesses share it; whole periods go to [base+constant].
-codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scalar& offset,
-                          const Tensor& tensor) {
-  codegen::FunctionBuilder& f = state.f();
+ir::Pointer swizzled(KernelState& state, ir::Pointer from, const Scalar& offset,
+                     const Tensor& tensor) {
+  ir::FunctionBuilder& f = state.f();
   const Swizzle swizzle = tensor.layout.swizzle;
   if (const auto constant = offset.constant())
     return f.offset(from, bytes_of(swizzle(*constant), tensor.type));
@@ -52,12 +52,12 @@ codegen::Pointer swizzled(KernelState& state, codegen::Pointer from, const Scala
     rest = rest + -addend(rest);
   }
   const std::int64_t mask = ((std::int64_t{1} << swizzle.bits) - 1) << swizzle.base;
-  const codegen::Value plain = state.value(rest, u32);
-  const codegen::Value source = f.bit_and(
+  const ir::Value plain = state.value(rest, u32);
+  const ir::Value source = f.bit_and(
       f.shift_right(plain, f.constant(u32, std::int64_t{swizzle.shift})), f.constant(u32, mask));
-  codegen::Value bytes = byte_offset(f, f.bit_xor(plain, source), tensor.type);
+  ir::Value bytes = byte_offset(f, f.bit_xor(plain, source), tensor.type);
   if (apart) bytes = f.bit_xor(bytes, f.constant(u32, bytes_of(apart, tensor.type)));
-  const codegen::Pointer out = f.offset(from, bytes);
+  const ir::Pointer out = f.offset(from, bytes);
   return periods ? f.offset(out, bytes_of(periods, tensor.type)) : out;
 }
 
@@ -103,15 +103,15 @@ Scalar element_offset(KernelState& state, const Tensor& tensor, const Scalar& ro
   return far.row_offset(widened(state, row)) + far.col_offset(widened(state, col));
 }
 
-codegen::Pointer place_of(KernelState& state, const Tensor& tensor, const Scalar& row,
-                          const Scalar& col) {
-  codegen::FunctionBuilder& f = state.f();
+ir::Pointer place_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                     const Scalar& col) {
+  ir::FunctionBuilder& f = state.f();
   const Memory& memory = state.memories.of(tensor);
   const Type type = memory.in_shared ? u32 : u64;
-  codegen::Pointer out = memory.base;
+  ir::Pointer out = memory.base;
   // Addends become the constant of [base+constant], unless they wrap around.
   const auto moved = [&](const Scalar& elements) {
-    const codegen::Value count =
+    const ir::Value count =
         wraps(elements) ? state.value(elements, type) : f.convert(state.dynamic(elements), type);
     return f.offset(out, byte_offset(f, count, tensor.type));
   };
@@ -132,31 +132,31 @@ codegen::Pointer place_of(KernelState& state, const Tensor& tensor, const Scalar
 
 }  // namespace
 
-codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
-                            const Scalar& col) {
+ir::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                       const Scalar& col) {
   state.memories.of(tensor).ever_read = true;
   return place_of(state, tensor, row, col);
 }
 
-codegen::Pointer written_address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
-                                    const Scalar& col) {
+ir::Pointer written_address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                               const Scalar& col) {
   if (Memory& memory = state.memories.of(tensor); !memory.in_shared) memory.ever_written = true;
   return place_of(state, tensor, row, col);
 }
 
-std::optional<codegen::Pointer> checked_address(KernelState& state, const Tensor& tensor,
-                                                const Scalar& row, const Scalar& col) {
+std::optional<ir::Pointer> checked_address(KernelState& state, const Tensor& tensor,
+                                           const Scalar& row, const Scalar& col) {
   if (!state.owns(tensor, tensor.name) || tensor.memory < 0) return std::nullopt;
   if (!(state.is_index(row, "a row") & state.is_index(col, "a column"))) return std::nullopt;
   return address_of(state, tensor, row, col);
 }
 
-std::optional<codegen::Value> is_inside(KernelState& state, const Tensor& tensor, const Scalar& row,
-                                        const Scalar& col) {
-  std::optional<codegen::Value> out;
+std::optional<ir::Value> is_inside(KernelState& state, const Tensor& tensor, const Scalar& row,
+                                   const Scalar& col) {
+  std::optional<ir::Value> out;
   const auto check = [&](const std::optional<Edge>& edge, const Scalar& index) {
     if (!edge) return;
-    const codegen::Value inside = state.value(edge->origin + index < edge->limit, Type::pred);
+    const ir::Value inside = state.value(edge->origin + index < edge->limit, Type::pred);
     out = out ? state.f().bit_and(*out, inside) : inside;
   };
   check(tensor.row_edge, row);
@@ -164,9 +164,9 @@ std::optional<codegen::Value> is_inside(KernelState& state, const Tensor& tensor
   return out;
 }
 
-codegen::Value has_row(KernelState& state, const Tensor& tensor, const Scalar& index) {
+ir::Value has_row(KernelState& state, const Tensor& tensor, const Scalar& index) {
   const Scalar row = state.scalar(state.value(index, u32));
-  codegen::Value out = state.value(row < tensor.layout.rows, Type::pred);
+  ir::Value out = state.value(row < tensor.layout.rows, Type::pred);
   if (bits(index.type()) == 64)
     out = state.value(state.scalar(state.value(index, u64)) < widened(state, tensor.layout.rows));
   if (const auto& edge = tensor.row_edge)

@@ -12,20 +12,20 @@
 namespace tartan::TARTAN_ABI::detail {
 
 /// The address of element (row, col) of a tensor, which is read there (or read and written).
-codegen::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
-                            const Scalar& col);
+ir::Pointer address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                       const Scalar& col);
 /// The same where it is only written.
-codegen::Pointer written_address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
-                                    const Scalar& col);
+ir::Pointer written_address_of(KernelState& state, const Tensor& tensor, const Scalar& row,
+                               const Scalar& col);
 /// The same; nothing (reported) if the tensor or an index is invalid.
-std::optional<codegen::Pointer> checked_address(KernelState& state, const Tensor& tensor,
-                                                const Scalar& row, const Scalar& col);
+std::optional<ir::Pointer> checked_address(KernelState& state, const Tensor& tensor,
+                                           const Scalar& row, const Scalar& col);
 /// Whether element (row, col) of a tile that exceeds its matrix is inside; nothing if the tile is
 /// known not to exceed it.
-std::optional<codegen::Value> is_inside(KernelState& state, const Tensor& tensor, const Scalar& row,
-                                        const Scalar& col);
+std::optional<ir::Value> is_inside(KernelState& state, const Tensor& tensor, const Scalar& row,
+                                   const Scalar& col);
 /// Whether a matrix in global memory has a row; numbers below zero are above every limit.
-codegen::Value has_row(KernelState& state, const Tensor& tensor, const Scalar& index);
+ir::Value has_row(KernelState& state, const Tensor& tensor, const Scalar& index);
 /// The matrix from a row on.
 Tensor from_row(KernelState& state, const Tensor& tensor, const Scalar& index);
 /// The width of an access to contiguous elements: the largest power of two that is guaranteed to
@@ -35,7 +35,7 @@ int aligned_bytes(const KernelState& state, const Tensor& tensor, std::int64_t r
                   std::int64_t col_step);
 
 /// Elements as bytes; several elements smaller than a byte share one.
-codegen::Value byte_offset(codegen::FunctionBuilder& f, codegen::Value elements, Type element);
+ir::Value byte_offset(ir::FunctionBuilder& f, ir::Value elements, Type element);
 Scalar widened(KernelState& state, const Scalar& x);  // as u64
 
 bool constant_shape(const Tensor& tensor, std::int64_t& rows, std::int64_t& cols);

@@ -13,8 +13,8 @@ namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
-using codegen::FunctionBuilder;
-using codegen::Value;
+using ir::FunctionBuilder;
+using ir::Value;
 
 // The scalar type of an element: its own if scalars of that type exist, else its bits.
 Type element_type(Type type) {
@@ -125,7 +125,7 @@ Scalar along(const Scalar& lane, const LaneMap& map, int isa::Coord::*axis) {
 }  // namespace
 }  // namespace detail
 
-using codegen::Value;
+using ir::Value;
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 namespace tartan::TARTAN_ABI::detail {
 
-using codegen::Value;
+using ir::Value;
 using Parts = HandleParts;
 
 Fragment make_fragment(KernelState& state, const FragmentKind& kind, std::vector<Value> registers,
@@ -78,7 +78,7 @@ void land_all(KernelState& state) {
 }
 
 FragmentVariable make_variable(KernelState& state, const FragmentKind& kind,
-                               std::vector<codegen::Variable> registers) {
+                               std::vector<ir::Variable> registers) {
   if (registers.empty())
     state.log.report("fragment-mismatch"_rule, fmt::format("no such fragment: {}", kind.text()));
   FragmentVariable out = Parts::fragment_variable();
@@ -128,7 +128,7 @@ std::vector<Fragment> read(std::span<const FragmentVariable> variables) {
   for (const FragmentVariable& each : variables) {
     const auto& record = Parts::record(each);
     std::vector<Value> registers;
-    for (const codegen::Variable& one : record->registers) registers.push_back(state->f().get(one));
+    for (const ir::Variable& one : record->registers) registers.push_back(state->f().get(one));
     Fragment fragment = make_fragment(*state, Parts::kind(each), std::move(registers));
     Parts::made(fragment) = Parts::made(each);
     Parts::variable(fragment) = record;

@@ -14,27 +14,27 @@ constexpr Type register_type(Type type) { return type == f32 || type == f64 ? ty
 
 /// A fragment that the current call makes. `major`: for wmma, how it was loaded.
 Fragment make_fragment(KernelState& state, const FragmentKind& kind,
-                       std::vector<codegen::Value> registers, Major major = Major::none);
+                       std::vector<ir::Value> registers, Major major = Major::none);
 /// Whether the fragment was refused and reported.
 inline bool is_bad(const Fragment& fragment) { return HandleParts::registers(fragment).empty(); }
 /// A fragment's registers, for reading: waits for a product that computes them.
-std::vector<codegen::Value> registers_of(const Fragment& fragment);
+std::vector<ir::Value> registers_of(const Fragment& fragment);
 
 // -- Products in flight: see dsl/state/in_flight.h.
 
 /// Registers for accumulating or copying: without a wait.
-std::vector<codegen::Value> flying_registers(const Fragment& fragment);
+std::vector<ir::Value> flying_registers(const Fragment& fragment);
 /// The results of a product that was just committed: accumulators `like` those.
 std::vector<Fragment> take_off(KernelState& state, const std::vector<Fragment>& like,
-                               const std::vector<codegen::Value>& registers,
-                               std::vector<codegen::Value> kept);
+                               const std::vector<ir::Value>& registers,
+                               std::vector<ir::Value> kept);
 /// Waits for all products, if any may be in flight.
 void land_all(KernelState& state);
 
 // -- Variables.
 
 FragmentVariable make_variable(KernelState& state, const FragmentKind& kind,
-                               std::vector<codegen::Variable> registers);
+                               std::vector<ir::Variable> registers);
 void assign(FragmentVariable& variable, const Fragment& fragment);
 std::vector<Fragment> read(std::span<const FragmentVariable> variables);
 /// Whether a fragment is of a variable that has not been assigned since its declaration.

@@ -126,7 +126,7 @@ Scalar as(KernelState& state, const Scalar& x, Type type) {
   if (const auto constant = x.constant())
     return state.scalar(state.f().constant(type, static_cast<std::int32_t>(*constant)),
                         x.multiple());
-  const codegen::Value value = state.value(x);
+  const ir::Value value = state.value(x);
   return state.scalar(
       bits(x.type()) == 32 ? state.f().bitcast(value, type) : state.f().convert(value, type),
       std::gcd(x.multiple(), most));
@@ -156,7 +156,7 @@ std::optional<Edge> window_edge(KernelState& state, const Scalar& origin, const 
             std::gcd(edge->origin.multiple(), whole.multiple()));
   }
   if (!s) limited(begin + as(state, size, s32), std::gcd(begin.multiple(), size.multiple()));
-  const codegen::Value limit = state.value(maximum(end, state.scalar(zero_value(state.f(), s32))));
+  const ir::Value limit = state.value(maximum(end, state.scalar(zero_value(state.f(), s32))));
   return Edge{as(state, begin, u32), state.scalar(state.f().bitcast(limit, u32), multiple)};
 }
 

@@ -17,7 +17,7 @@ constexpr int stages = 3, answer_bytes = 16;
 LaunchedTiles::LaunchedTiles(Builder& k, KernelState& state, const Scalar& first,
                              const std::source_location& at)
     : k_(k), state_(state), at_(at) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   answers_ = state.memories.share(f, state.names.unused("launched_tiles"),
                                   stages * (answer_bytes + 2 * mbarrier_bytes));
   full_ = f.offset(answers_, stages * answer_bytes);
@@ -42,7 +42,7 @@ LaunchedTiles::LaunchedTiles(Builder& k, KernelState& state, const Scalar& first
 
 void LaunchedTiles::drain() {
   state_.roles.drains.emplace_back([&state = state_, asked = asked_, empty = empty_, at = at_] {
-    codegen::FunctionBuilder& f = state.f();
+    ir::FunctionBuilder& f = state.f();
     Builder builder(state.shared_from_this());
     const Scalar asks = (thread_index(state) == 0) & (block_of_cluster(state) == 0);
     f.if_then(state.value(asks), [&] {
@@ -73,14 +73,14 @@ void LaunchedTiles::take() {
   state_.f().by_role([&] { read(*consumer_); }, as_producer);
 }
 
-codegen::Value LaunchedTiles::address_of_answer(const Scalar& stage) const {
-  codegen::FunctionBuilder& f = state_.f();
+ir::Value LaunchedTiles::address_of_answer(const Scalar& stage) const {
+  ir::FunctionBuilder& f = state_.f();
   return f.shared_address(f.offset(answers_, state_.value(stage * answer_bytes, u32)));
 }
 
 // Each CTA expects the bytes; one asks, when all have read the answer that was there before.
 void LaunchedTiles::request(Cursor& cursor) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const std::string text = fmt::format(
       "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes{}.b128 [%0], "
       "[%1];",
@@ -88,8 +88,8 @@ void LaunchedTiles::request(Cursor& cursor) {
   const auto ask = [&] {
     if (cluster() > 1) f.cluster_mbarrier_wait(cursor.of(empty_), cursor.other_parity());
     else f.mbarrier_wait(cursor.of(empty_), cursor.other_parity());
-    const codegen::Value operands[] = {address_of_answer(cursor.stage()),
-                                       f.shared_address(cursor.of(full_))};
+    const ir::Value operands[] = {address_of_answer(cursor.stage()),
+                                  f.shared_address(cursor.of(full_))};
     (void)f.statement(text, {}, operands, false);
   };
   f.if_then(state_.value(thread_index(state_) == 0), [&] {
@@ -101,7 +101,7 @@ void LaunchedTiles::request(Cursor& cursor) {
 }
 
 void LaunchedTiles::read(Cursor& cursor) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   constexpr std::string_view text =
       "{\n.reg .b128 answer;\n.reg .pred taken;\nld.shared.b128 answer, [%2];\n"
       "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 taken, answer;\n"
@@ -109,11 +109,11 @@ void LaunchedTiles::read(Cursor& cursor) {
       "@taken clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %1, answer;\n}";
   f.mbarrier_wait(cursor.of(full_), cursor.parity());
   const Type types[] = {u32, u32};
-  const codegen::Value operands[] = {address_of_answer(cursor.stage())};
-  const std::vector<codegen::Value> answer = f.statement(text, types, operands, false);
+  const ir::Value operands[] = {address_of_answer(cursor.stage())};
+  const std::vector<ir::Value> answer = f.statement(text, types, operands, false);
   f.proxy_fence();  // the next answer is written by the async proxy
   f.warp_sync();
-  const codegen::Pointer empty = cursor.of(empty_);
+  const ir::Pointer empty = cursor.of(empty_);
   f.if_then(state_.value(thread_index(state_) % 32 == 0), [&] {
     if (cluster() > 1) f.cluster_mbarrier_arrive(empty, f.constant(u32, 0));
     else f.mbarrier_arrive(empty);

@@ -29,7 +29,7 @@ class LaunchedTiles {
 
  private:
   int cluster() const { return state_.config.options.cluster; }
-  codegen::Value address_of_answer(const Scalar& stage) const;
+  ir::Value address_of_answer(const Scalar& stage) const;
   void request(Cursor& cursor);
   void read(Cursor& cursor);
   /// Before it exits, who asks waits until the CTAs of its cluster have read all answers.
@@ -38,7 +38,7 @@ class LaunchedTiles {
   Builder& k_;
   KernelState& state_;
   std::source_location at_;
-  codegen::Pointer answers_, full_, empty_;
+  ir::Pointer answers_, full_, empty_;
   std::optional<ScalarVariable> number_, goes_on_;
   std::optional<Cursor> consumer_, producer_;
   std::shared_ptr<Cursor> asked_;

@@ -34,7 +34,7 @@ class FillApart {
  public:
   FillApart(KernelState& state, const Stages& stages, Fill fill)
       : state_(state), mark_(state.f().detached_mark()) {
-    codegen::FunctionBuilder& f = state.f();
+    ir::FunctionBuilder& f = state.f();
     const Type type = stages.count.type() == Type::none ? u32 : stages.count.type();
     t_ = f.stand_in(type), stage_ = f.stand_in(u32), full_ = f.stand_in(StateSpace::shared);
     fill.full = full_, fill.divided = &divided_;
@@ -46,12 +46,12 @@ class FillApart {
   bool is_divided() const { return divided_; }
   const Accesses& writes() const { return writes_; }
 
-  void issue(codegen::Half half, const Scalar& t, const Scalar& stage, codegen::Pointer full) {
-    codegen::Value tile = state_.value(t, is_constant(t) ? t_.type : Type::none);
+  void issue(ir::Half half, const Scalar& t, const Scalar& stage, ir::Pointer full) {
+    ir::Value tile = state_.value(t, is_constant(t) ? t_.type : Type::none);
     if (tile.type != t_.type) tile = state_.f().convert(tile, t_.type);
-    const codegen::Renamed with[] = {
+    const ir::Renamed with[] = {
         {t_.id, tile.id}, {stage_.id, state_.value(stage, u32).id}, {full_.id, full.id}};
-    for (const codegen::Need& each : state_.f().copy_of(mark_, half, with))
+    for (const ir::Need& each : state_.f().copy_of(mark_, half, with))
       state_.log.report_at(
           "wrong-role"_rule, each.place,
           "copies behind griddepcontrol_wait() need a result from before it, where the fill "
@@ -62,23 +62,22 @@ class FillApart {
  private:
   KernelState& state_;
   int mark_;
-  codegen::Value t_, stage_;
-  codegen::Pointer full_;
+  ir::Value t_, stage_;
+  ir::Pointer full_;
   bool divided_ = false;
   Accesses writes_;
 };
 
 // The bytes that TMA loads to the stage are expected before its first copy.
-void expect_bytes(KernelState& state, codegen::Value issuer, const Accesses& writes,
-                  codegen::Pointer full) {
+void expect_bytes(KernelState& state, ir::Value issuer, const Accesses& writes, ir::Pointer full) {
   if (writes.tma_bytes())
     state.f().if_then(issuer, [&] { state.f().mbarrier_expect(full, writes.tma_bytes()); });
 }
 
 // After its copies this thread's own arrive.
-void signal_stage(KernelState& state, const Publish& how, codegen::Pointer full) {
+void signal_stage(KernelState& state, const Publish& how, ir::Pointer full) {
   if (!how.by_threads) return;
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   if (how.arrives_by_itself()) return f.copy_async_arrive(full);
   f.copy_async_commit();
   f.copy_async_wait(0);
@@ -87,7 +86,7 @@ void signal_stage(KernelState& state, const Publish& how, codegen::Pointer full)
 }
 
 // The thread that issues TMA copies: one lane of the first producer warp.
-codegen::Value tma_issuer(KernelState& state) {
+ir::Value tma_issuer(KernelState& state) {
   if (!state.config.has_tma()) return {};
   return state.f().bit_and(state.f().elect(), state.value(thread_index(state) < 32));
 }
@@ -95,9 +94,9 @@ codegen::Value tma_issuer(KernelState& state) {
 // Fills the stages in two parts: see divides_fill(). The first time, early parts of as many stages
 // as there are run ahead of the first late one; then both parts of a stage are filled in turn.
 void produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
-                      const RolePipeline& pipeline, codegen::Value issuer, Cursor& early,
+                      const RolePipeline& pipeline, ir::Value issuer, Cursor& early,
                       FillApart& fill) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   Cursor late(k, state, stages);
   std::optional<ScalarVariable> free;  // stages that nothing has filled yet, of those that may be
   f.at_mark(state.roles.begin,
@@ -107,15 +106,15 @@ void produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
   const auto fill_early = [&](const Scalar& t) {
     f.mbarrier_wait(early.of(pipeline.empty), early.other_parity());
     const Scalar stage = early.stage();
-    const codegen::Pointer full = early.of(pipeline.full);
+    const ir::Pointer full = early.of(pipeline.full);
     expect_bytes(state, issuer, fill.writes(), full);
-    fill.issue(codegen::Half::before, t, stage, full);
+    fill.issue(ir::Half::before, t, stage, full);
     early.advance();
   };
   const auto fill_late = [&](const Scalar& t) {
     const Scalar stage = late.stage();
-    const codegen::Pointer full = late.of(pipeline.full);
-    fill.issue(codegen::Half::behind, t, stage, full);
+    const ir::Pointer full = late.of(pipeline.full);
+    fill.issue(ir::Half::behind, t, stage, full);
     signal_stage(state, publish(fill.writes(), pipeline.reads), full);
     late.advance();
   };
@@ -134,7 +133,7 @@ void produce_in_parts(Builder& k, KernelState& state, const Stages& stages,
 
 // For those who have work: all producers or, where TMA alone fills, the lane that starts it. Others
 // must not wait with it: nobody waits for them, so they could miss a phase.
-void for_fillers(KernelState& state, const Publish& how, codegen::Value issuer,
+void for_fillers(KernelState& state, const Publish& how, ir::Value issuer,
                  const std::function<void()>& body) {
   if (how.by_issuer && !how.by_threads) state.f().if_then(issuer, body);
   else body();
@@ -184,7 +183,7 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
   if (number >= state.roles.pipelines.size()) return;  // consumers reported it
   const bool begins = !ring || !ring->producer;
   RolePipeline& pipeline = state.roles.pipelines[number];
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   const auto cursor = begins ? std::make_shared<Cursor>(k, state, stages) : ring->producer;
   if (ring) ring->producer = cursor;
   Fill fill{.pipeline = number, .issuer = tma_issuer(state)};
@@ -205,7 +204,7 @@ void produce(Builder& k, KernelState& state, const Stages& stages, std::size_t n
     const int copies = f.detached_mark();
     if (!apart) f.at_mark(copies, [&] { writes = describe_fill(state, stages, fill, t, stage); });
     expect_bytes(state, fill.issuer, writes, fill.full);
-    if (apart) apart->issue(codegen::Half::both, t, stage, fill.full);
+    if (apart) apart->issue(ir::Half::both, t, stage, fill.full);
     else f.place(copies);
     const Publish how = publish(writes, pipeline.reads);
     behind = how.behind(stages.stages);

@@ -13,7 +13,7 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-codegen::Pointer barrier_of(KernelState& state, codegen::Pointer first, const Scalar& stage) {
+ir::Pointer barrier_of(KernelState& state, ir::Pointer first, const Scalar& stage) {
   return state.f().offset(first, state.value(stage * mbarrier_bytes, u32));
 }
 
@@ -28,15 +28,13 @@ Cursor::Cursor(Builder& k, KernelState& state, int stages, const std::source_loc
   });
 }
 
-codegen::Pointer Cursor::of(codegen::Pointer first) const {
-  return barrier_of(state_, first, stage());
-}
-codegen::Pointer Cursor::before(codegen::Pointer first, int by) const {
+ir::Pointer Cursor::of(ir::Pointer first) const { return barrier_of(state_, first, stage()); }
+ir::Pointer Cursor::before(ir::Pointer first, int by) const {
   const Scalar now = *stage_;
   return barrier_of(state_, first, select(now < by, now + (stages_ - by), now - by));
 }
-codegen::Value Cursor::parity() const { return state_.value(*parity_, u32); }
-codegen::Value Cursor::other_parity() const { return state_.value(Scalar(*parity_) ^ 1, u32); }
+ir::Value Cursor::parity() const { return state_.value(*parity_, u32); }
+ir::Value Cursor::other_parity() const { return state_.value(Scalar(*parity_) ^ 1, u32); }
 
 void Cursor::advance() {
   const Scalar now = *stage_, last = now == stages_ - 1;
@@ -74,8 +72,8 @@ namespace {
 
 void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const Scalar& stage,
                    const std::source_location& at) {
-  codegen::FunctionBuilder& f = state.f();
-  const codegen::Pointer barrier = barrier_of(state, pipeline.empty, stage);
+  ir::FunctionBuilder& f = state.f();
+  const ir::Pointer barrier = barrier_of(state, pipeline.empty, stage);
   const Sharing sharing = pipeline.writes.sharing();
   const Release how = release(pipeline.reads, state.has_wgmma);
   const int blocks = sharing == Sharing::none ? 1 : state.config.options.cluster,
@@ -92,7 +90,7 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
   if (how.syncs) {
     f.warp_sync();
     const Scalar arrives = fills(k.lane(at));
-    const codegen::Value arrives_here = state.value(arrives);
+    const ir::Value arrives_here = state.value(arrives);
     if (blocks == 1) f.mbarrier_arrive_if(arrives_here, barrier);
     else f.mbarrier_arrive_if(arrives_here, barrier, state.value(select(arrives, k.lane(at), 0)));
   } else if (blocks == 1) {
@@ -117,7 +115,7 @@ void release_stage(Builder& k, KernelState& state, RolePipeline& pipeline, const
               (k.constant(u32, (1 << rows) - 1, at) << rank / rows * rows);
   }
   f.if_then(issues_products(state), [&] {
-    commit_products(state, barrier, blocks == 1 ? codegen::Value() : state.value(filling, u32));
+    commit_products(state, barrier, blocks == 1 ? ir::Value() : state.value(filling, u32));
   });
 }
 

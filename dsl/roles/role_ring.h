@@ -22,11 +22,11 @@ class Cursor {
       : Cursor(k, state, stages.stages, stages.at) {}
 
   Scalar stage() const { return *stage_; }
-  codegen::Pointer of(codegen::Pointer first) const;
+  ir::Pointer of(ir::Pointer first) const;
   /// The same of so many stages before this one.
-  codegen::Pointer before(codegen::Pointer first, int by) const;
-  codegen::Value parity() const;
-  codegen::Value other_parity() const;
+  ir::Pointer before(ir::Pointer first, int by) const;
+  ir::Value parity() const;
+  ir::Value other_parity() const;
   void advance();
   /// Where it is, as a number, and from there.
   Scalar position() const;

@@ -88,9 +88,9 @@ void consume(Builder& k, KernelState& state, const Stages& stages) {
 }
 
 // What the count of a pipeline needs.
-std::string told_of_count(const codegen::Need& need) {
+std::string told_of_count(const ir::Need& need) {
   switch (need.what) {
-    using enum codegen::Need::Of;
+    using enum ir::Need::Of;
     case memory:
     case result: break;
     case thread:
@@ -105,9 +105,9 @@ std::string told_of_count(const codegen::Need& need) {
          "parameter or a block's index";
 }
 
-std::string told(const codegen::Need& need) {
+std::string told(const ir::Need& need) {
   switch (need.what) {
-    using enum codegen::Need::Of;
+    using enum ir::Need::Of;
     case result: break;
     case memory:
       return fmt::format(
@@ -127,14 +127,14 @@ std::string told(const codegen::Need& need) {
 
 // What producers execute of a body that has been described for consumers.
 void take_producers_part(KernelState& state, int body) {
-  const auto of_count = [&](const codegen::Need& need) {
-    return need.what != codegen::Need::Of::memory &&
-           std::ranges::any_of(state.roles.counts, [&](const codegen::Value& count) {
+  const auto of_count = [&](const ir::Need& need) {
+    return need.what != ir::Need::Of::memory &&
+           std::ranges::any_of(state.roles.counts, [&](const ir::Value& count) {
              return state.f().depends_on(count, need.place);
            });
   };
-  for (const codegen::Need& each : state.f().take_second_role(body))
-    if (each.what != codegen::Need::Of::memory || !state.roles.producers_meet)
+  for (const ir::Need& each : state.f().take_second_role(body))
+    if (each.what != ir::Need::Of::memory || !state.roles.producers_meet)
       state.log.report_at("wrong-role"_rule, each.place,
                           of_count(each) ? told_of_count(each) : told(each));
 }
@@ -155,8 +155,7 @@ void move_registers(KernelState& state, Role role) {
 void prefetch_maps(KernelState& state) {
   if (state.launch.maps().empty()) return;
   state.f().if_then(state.value(thread_index(state) == state.config.options.block), [&] {
-    for (const codegen::Pointer& each : state.launch.map_pointers())
-      state.f().prefetch_tensor_map(each);
+    for (const ir::Pointer& each : state.launch.map_pointers()) state.f().prefetch_tensor_map(each);
   });
 }
 
@@ -170,7 +169,7 @@ bool shared_by_cluster(const KernelState& state) {
 // One thread initializes the mbarriers; the following barrier makes them visible to the block or,
 // with multicast, to the cluster. The async proxy sees them behind the fence.
 void init_barriers(KernelState& state) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   const bool for_cluster = shared_by_cluster(state);
   f.if_then(state.value(thread_index(state) == 0), [&] {
     for (const RolePipeline& each : state.roles.pipelines)
@@ -283,7 +282,7 @@ void Builder::roles(const std::function<void()>& body, Here at) {
                    fmt::format("warp-specialized: {} consumer threads, {} producer threads",
                                state.config.options.block, 32 * state.config.options.producers),
                    "two mbarriers per pipeline stage, full and empty");
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   detail::mark_prologue(state);
   f.barrier();
   const Scalar computes = thread_index(state) < state.config.options.block;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t position_bytes = 4;
 
-codegen::Pointer positions(KernelState& state, const Turns& turns) {
+ir::Pointer positions(KernelState& state, const Turns& turns) {
   return state.f().offset(turns.barriers, state.roles.warpgroups * mbarrier_bytes);
 }
 
@@ -49,9 +49,9 @@ bool can_divide(KernelState& state) {
 // The body of one of them. Producers pass through all, in turn.
 void describe(KernelState& state, int warpgroup, const std::function<void()>& body) {
   state.roles.next_turn = state.roles.next_ring = 0;
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   const BeforeBody before = state.flights.before_body(f, false);
-  const codegen::Value here = state.value(consumer_index(state) / warpgroup_threads == warpgroup);
+  const ir::Value here = state.value(consumer_index(state) / warpgroup_threads == warpgroup);
   const auto described = [&] { state.flights.in_body(f, before, body); };
   if (state.roles.current == Role::all) f.if_then(here, described);
   else f.if_of_role(here, described);
@@ -95,10 +95,10 @@ class Turn {
 
  private:
   int next() const { return (state_.roles.warpgroup + 1) % state_.roles.warpgroups; }
-  codegen::Pointer barrier(int warpgroup) {
+  ir::Pointer barrier(int warpgroup) {
     return state_.f().offset(turns_.barriers, warpgroup * mbarrier_bytes);
   }
-  codegen::Pointer position_of(int warpgroup) {
+  ir::Pointer position_of(int warpgroup) {
     return state_.f().offset(positions(state_, turns_), warpgroup * position_bytes);
   }
 
@@ -129,7 +129,7 @@ const Turns* next_turns(KernelState& state, bool ping_pong) {
         fmt::format("{}: warpgroup {} has more of them than warpgroup 0; each needs as many",
                     name_of(ping_pong), roles.warpgroup));
   const std::int64_t bytes = mbarrier_bytes + (ping_pong ? position_bytes : 0);
-  const codegen::Pointer barriers =
+  const ir::Pointer barriers =
       state.memories.share(state.f(), state.names.unused("turns"), roles.warpgroups * bytes);
   return &roles.turns.emplace_back(barriers, state.log.place(), ping_pong);
 }
@@ -223,7 +223,7 @@ void consume_in_turn(Builder& k, KernelState& state, const Stages& stages, const
 }
 
 void init_turns(KernelState& state) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   for (const Turns& each : state.roles.turns) {
     for (int i = 0; i < state.roles.warpgroups; ++i)
       f.mbarrier_init(f.offset(each.barriers, i * mbarrier_bytes), warps_of_warpgroup);
@@ -257,7 +257,7 @@ void take_barriers(KernelState& state) {
 }
 
 void warpgroup_barrier(KernelState& state) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   const RoleState& roles = state.roles;
   if (roles.warpgroup >= 0) return f.barrier(last_barrier - roles.warpgroup, warpgroup_threads);
   const int count = warpgroups_of(state);

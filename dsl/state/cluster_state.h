@@ -21,8 +21,8 @@ struct ClusterState {
   // bit 0 selects the mbarrier, bit 1 is the parity that is waited for. Two, because a warp that
   // another CTA lets go may arrive here while others' arrivals for the same use are still under
   // way.
-  std::optional<codegen::Pointer> barrier = {};
-  codegen::Variable next = {};
+  std::optional<ir::Pointer> barrier = {};
+  ir::Variable next = {};
 };
 
 }  // namespace tartan::TARTAN_ABI::detail

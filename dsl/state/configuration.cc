@@ -44,8 +44,8 @@ Configuration::Configuration(const KernelOptions& options, const Target& target)
     this->options.min_blocks = 1;
 }
 
-codegen::LaunchBounds Configuration::bounds() const {
-  codegen::LaunchBounds out;
+ir::LaunchBounds Configuration::bounds() const {
+  ir::LaunchBounds out;
   out.block[0] = all_threads();
   out.min_blocks = options.min_blocks;
   out.max_registers = options.max_registers;

@@ -22,7 +22,7 @@ struct Configuration {
   Target target;
   KernelOptions options;
 
-  codegen::LaunchBounds bounds() const;
+  ir::LaunchBounds bounds() const;
   bool has_async_copy() const { return target.has(Feature::async_copy); }
   bool has_tma() const { return target.has(Feature::tma); }
   int all_threads() const { return options.block + 32 * options.producers; }

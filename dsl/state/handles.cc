@@ -73,10 +73,9 @@ bool KernelState::begins(const std::shared_ptr<KernelState>& state,
   return state->is_described();
 }
 
-codegen::FunctionBuilder& KernelState::nowhere() {
+ir::FunctionBuilder& KernelState::nowhere() {
   if (!unheard)
-    unheard = std::make_unique<codegen::FunctionBuilder>("unheard", config.target,
-                                                         codegen::LaunchBounds{});
+    unheard = std::make_unique<ir::FunctionBuilder>("unheard", config.target, ir::LaunchBounds{});
   return *unheard;
 }
 

@@ -5,9 +5,9 @@
 
 namespace tartan::TARTAN_ABI::detail {
 
-using codegen::FunctionBuilder;
-using codegen::Value;
-using codegen::Variable;
+using ir::FunctionBuilder;
+using ir::Value;
+using ir::Variable;
 
 namespace {
 

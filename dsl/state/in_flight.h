@@ -26,12 +26,12 @@ struct Departure {
   int group = 0;  // its number, from 1 on; 0: not known
   int scope = 0;  // where it was
   /// A's registers, which must not change until the product is done.
-  std::shared_ptr<const std::vector<codegen::Value>> kept = {};
+  std::shared_ptr<const std::vector<ir::Value>> kept = {};
 };
 
 /// The accumulators of a product, from its commit on, or of variables that may hold such.
 struct Flight {
-  std::vector<codegen::Variable> registers;
+  std::vector<ir::Variable> registers;
   Departure departure = {};
   std::vector<int> landings = {};     // scopes in which it was waited for
   int copied = -1, copied_scope = 0;  // the mark before the copy, if any
@@ -49,7 +49,7 @@ struct Flight {
 
 /// The state of a fragment's variable.
 struct VariableRecord {
-  std::vector<codegen::Variable> registers;
+  std::vector<ir::Variable> registers;
   int scope = 0;      // where it was declared
   int version = 0;    // number of assignments
   int observed = -1;  // when its value was last looked at
@@ -74,16 +74,15 @@ struct BeforeBody {
 class Flights {
  public:
   /// Registers of a product that was just committed.
-  std::shared_ptr<Flight> depart(codegen::FunctionBuilder& f,
-                                 const std::vector<codegen::Value>& registers,
-                                 std::vector<codegen::Value> kept);
+  std::shared_ptr<Flight> depart(ir::FunctionBuilder& f, const std::vector<ir::Value>& registers,
+                                 std::vector<ir::Value> kept);
   /// Readers of these variables, of which at least one is in flight.
-  std::shared_ptr<Flight> of(codegen::FunctionBuilder& f,
+  std::shared_ptr<Flight> of(ir::FunctionBuilder& f,
                              const std::vector<std::shared_ptr<VariableRecord>>& variables);
   /// Copies registers of a product without a wait; the wait comes before the copy if it proves
   /// necessary.
-  std::vector<codegen::Value> copy(codegen::FunctionBuilder& f, Flight& flight, std::size_t first,
-                                   std::size_t count);
+  std::vector<ir::Value> copy(ir::FunctionBuilder& f, Flight& flight, std::size_t first,
+                              std::size_t count);
 
   /// Commits so far, and how many of those since then are sure to run here.
   int commits() const { return static_cast<int>(commits_.size()); }
@@ -93,11 +92,11 @@ class Flights {
   bool has_landed(const Flight& flight) const;
   /// Whether the body in which it was made has ended: its values are of no use any more.
   bool is_out_of_scope(const Flight& flight) const { return !is_open(flight.scope); }
-  void land(codegen::FunctionBuilder& f, Flight& flight);
+  void land(ir::FunctionBuilder& f, Flight& flight);
   bool all_landed() const;
-  void land_all(codegen::FunctionBuilder& f);
+  void land_all(ir::FunctionBuilder& f);
 
-  std::shared_ptr<VariableRecord> declare(std::vector<codegen::Variable> registers);
+  std::shared_ptr<VariableRecord> declare(std::vector<ir::Variable> registers);
   void observe(VariableRecord& variable) const { variable.observed = clock_; }
   /// Whether a variable has not been assigned since its declaration.
   bool is_untouched(const VariableRecord& variable) const {
@@ -105,8 +104,8 @@ class Flights {
   }
 
   /// Called around the body of a loop or condition: before it, and in it.
-  BeforeBody before_body(codegen::FunctionBuilder& f, bool loops) const;
-  void in_body(codegen::FunctionBuilder& f, BeforeBody before, const std::function<void()>& body);
+  BeforeBody before_body(ir::FunctionBuilder& f, bool loops) const;
+  void in_body(ir::FunctionBuilder& f, BeforeBody before, const std::function<void()>& body);
   /// The variables, which another role does not have: while these are set aside, it is described.
   using Variables = std::vector<std::shared_ptr<VariableRecord>>;
   Variables set_aside() { return std::exchange(variables_, {}); }
@@ -123,9 +122,9 @@ class Flights {
     int group, scope;
   };
 
-  bool land_before_body(codegen::FunctionBuilder& f, Flight& flight);
+  bool land_before_body(ir::FunctionBuilder& f, Flight& flight);
   static bool is_overtaken(const Flight& flight);
-  void land_where_read(codegen::FunctionBuilder& f, Flight& flight);
+  void land_where_read(ir::FunctionBuilder& f, Flight& flight);
   /// A lower bound on the groups committed after this one, of the first `commits`.
   int newer(int group, std::size_t commits) const;
 

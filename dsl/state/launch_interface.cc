@@ -26,8 +26,7 @@ std::optional<MapNumber> LaunchInterface::find(int value) const {
   return derived->second;
 }
 
-std::optional<codegen::Pointer> LaunchInterface::find_map(int memory,
-                                                          const CompiledMap& wanted) const {
+std::optional<ir::Pointer> LaunchInterface::find_map(int memory, const CompiledMap& wanted) const {
   for (std::size_t i = 0; i < maps_.size(); ++i) {
     const CompiledMap& each = maps_[i];
     if (map_memories_[i] == memory && each.box == wanted.box && each.swizzle == wanted.swizzle &&
@@ -38,7 +37,7 @@ std::optional<codegen::Pointer> LaunchInterface::find_map(int memory,
   return std::nullopt;
 }
 
-void LaunchInterface::add_map(int memory, CompiledMap map, codegen::Pointer pointer) {
+void LaunchInterface::add_map(int memory, CompiledMap map, ir::Pointer pointer) {
   maps_.push_back(std::move(map));
   map_memories_.push_back(memory);
   map_pointers_.push_back(pointer);

@@ -48,10 +48,10 @@ class LaunchInterface {
   const std::vector<LaunchBound>& bounds() const { return bounds_; }
 
   /// An existing tensor map of a memory that equals `wanted` (apart from its name), if any.
-  std::optional<codegen::Pointer> find_map(int memory, const CompiledMap& wanted) const;
-  void add_map(int memory, CompiledMap map, codegen::Pointer pointer);
+  std::optional<ir::Pointer> find_map(int memory, const CompiledMap& wanted) const;
+  void add_map(int memory, CompiledMap map, ir::Pointer pointer);
   const std::vector<CompiledMap>& maps() const { return maps_; }
-  const std::vector<codegen::Pointer>& map_pointers() const { return map_pointers_; }
+  const std::vector<ir::Pointer>& map_pointers() const { return map_pointers_; }
 
  private:
   static constexpr int no_value = -1;
@@ -65,7 +65,7 @@ class LaunchInterface {
   std::vector<LaunchBound> bounds_;
   std::vector<CompiledMap> maps_;
   std::vector<int> map_memories_;  // of each map
-  std::vector<codegen::Pointer> map_pointers_;
+  std::vector<ir::Pointer> map_pointers_;
 };
 
 /// A number that a launch knows: a constant or a parameter.

@@ -18,7 +18,7 @@ namespace tartan::TARTAN_ABI::detail {
 
 /// The memory of a matrix: its address, and whether it is shared.
 struct Memory {
-  codegen::Pointer base;
+  ir::Pointer base;
   bool in_shared = false;
   std::int64_t bytes = 0;
   int stages = 1;                     // of a ring
@@ -73,13 +73,13 @@ class Memories {
 
   /// Allocates shared memory and counts it. By default it is aligned to 128 bytes, which
   /// suffices for every access by threads; TMA and wgmma swizzle by address and need 1024.
-  codegen::Pointer share(codegen::FunctionBuilder& f, const std::string& name, std::int64_t bytes,
-                         int align = 128) {
+  ir::Pointer share(ir::FunctionBuilder& f, const std::string& name, std::int64_t bytes,
+                    int align = 128) {
     shared_.place(bytes, align);
     return f.shared(name, bytes, align);
   }
   std::int64_t shared_bytes() const { return shared_.bytes(); }
-  const codegen::SharedLayout& shared() const { return shared_; }
+  const ir::SharedLayout& shared() const { return shared_; }
 
   /// Whether threads wrote any since the last barrier.
   bool is_any_written() const {
@@ -98,7 +98,7 @@ class Memories {
 
  private:
   std::vector<Memory> all_;
-  codegen::SharedLayout shared_;
+  ir::SharedLayout shared_;
 };
 
 }  // namespace tartan::TARTAN_ABI::detail

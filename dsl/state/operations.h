@@ -30,7 +30,7 @@ struct CopySelection {
 /// What TMA is told: which CTAs of the cluster want the tile, and what L2 does with it.
 struct TmaHints {
   Among among = Among::none;
-  codegen::Eviction eviction = codegen::Eviction::normal;
+  ir::Eviction eviction = ir::Eviction::normal;
 };
 /// With all threads of the role.
 void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
@@ -63,11 +63,11 @@ std::string product_text(Type a, Type b);
 // -- Products by tcgen05: dsl/units/tcgen05/tensor_sums.cc.
 
 /// Whether this thread issues the products of its warpgroup of consumers.
-codegen::Value issues_products(KernelState& state);
+ir::Value issues_products(KernelState& state);
 /// The tensor core arrives at an mbarrier when all products are done that the thread has issued.
 /// `blocks`: at the same mbarrier of those blocks of the cluster, a bit each; none: at this one's,
 /// or at those of both CTAs of a pair, which are the cluster.
-void commit_products(KernelState& state, codegen::Pointer mbarrier, codegen::Value blocks = {});
+void commit_products(KernelState& state, ir::Pointer mbarrier, ir::Value blocks = {});
 /// The consumers' body has been described, at a mark: what accumulators in tensor memory take is
 /// known.
 void settle_tensor_sums(KernelState& state, int body);
@@ -77,7 +77,7 @@ void allocate_tensor_memory(KernelState& state);
 void init_tensor_barriers(KernelState& state);
 /// A stage has arrived. Of a pair of CTAs, the thread that issues products for both waits, at an
 /// mbarrier of the first one, until the same stage of the other has.
-void meet_stage_of_pair(KernelState& state, codegen::Pointer peer, codegen::Value parity);
+void meet_stage_of_pair(KernelState& state, ir::Pointer peer, ir::Value parity);
 /// At the end of what consumers execute; of a pair of CTAs, when the cluster has met.
 void free_tensor_memory(KernelState& state);
 void free_tensor_memory_of_pair(KernelState& state);
@@ -92,12 +92,12 @@ bool is_element(KernelState& state, const Tensor& tensor, const Scalar& row, con
 /// `address`: the target of the instruction's address operand; `operands` are then the others.
 std::vector<Scalar> named_instruction(KernelState& state, std::string_view spelling,
                                       std::span<const Scalar> operands,
-                                      const codegen::Pointer* address = nullptr);
+                                      const ir::Pointer* address = nullptr);
 /// Checks one operand of an instruction against its row; returns the value, or reports. `part`:
 /// which element of a {byte-id, thread-id}.
-std::optional<codegen::Value> instruction_operand(KernelState& state, const isa::Instruction& row,
-                                                  const isa::OperandSpec& spec,
-                                                  const Scalar& scalar, int part = 0);
+std::optional<ir::Value> instruction_operand(KernelState& state, const isa::Instruction& row,
+                                             const isa::OperandSpec& spec, const Scalar& scalar,
+                                             int part = 0);
 
 /// Whether the target has an instruction, in a later PTX version if need be; reports those that no
 /// target has.
@@ -110,7 +110,7 @@ Scalar refuse_eight_bits(KernelState& state);
 
 /// An element that was loaded, as a number: of s8 and u8 as s32 and u32, as Builder::elements()
 /// gives them.
-Scalar widened_element(KernelState& state, codegen::Value element);
+Scalar widened_element(KernelState& state, ir::Value element);
 /// `result`, which is one of `from` as it was: what may be written to bytes stays so.
 Scalar one_of(KernelState& state, Scalar result, std::initializer_list<const Scalar*> from);
 /// Whether a matrix of `element` takes the low bits of a value: of one that a read has widened, and

@@ -33,20 +33,20 @@ constexpr int last_barrier = 15;
 struct RolePipeline {
   int stages = 0;
   std::source_location at = {};  // where it is described
-  codegen::Pointer full = {}, empty = {};
-  codegen::Pointer peer = {};  // of the first CTA of a pair: the other one's stage has arrived
+  ir::Pointer full = {}, empty = {};
+  ir::Pointer peer = {};  // of the first CTA of a pair: the other one's stage has arrived
   int peer_arrivals = 0;
   int full_arrivals = 0, empty_arrivals = 0;
   bool ping_pong = false;            // of several warpgroups
   Accesses writes = {}, reads = {};  // of its fill and use callbacks
   // The marks where consumers release, and which stages.
-  std::vector<std::pair<int, codegen::Value>> releases = {};
+  std::vector<std::pair<int, ir::Value>> releases = {};
 };
 
 /// What warpgroups do in turn, where: an mbarrier for each, whose phase ends when its turn comes.
 /// Of PipelineOptions::turns: after them a u32 for each, its position in the ring at the next turn.
 struct Turns {
-  codegen::Pointer barriers;
+  ir::Pointer barriers;
   Place place;
   bool ping_pong = false;
 };
@@ -85,8 +85,8 @@ struct RoleState {
   int begin = -1;                             // the mark where the role's code begins
   int producers_begin = -1;                   // that of producers
   std::vector<RolePipeline> pipelines;
-  std::vector<codegen::Value> counts;  // of pipelines: numbers of k-tiles
-  Accesses* reads = nullptr;  // where consumers use stages of a pipeline: what they have read
+  std::vector<ir::Value> counts;  // of pipelines: numbers of k-tiles
+  Accesses* reads = nullptr;      // where consumers use stages of a pipeline: what they have read
   // Of producers: wait until all stages are released. They hold the state, so whoever runs them
   // takes them out of it.
   std::vector<std::function<void()>> drains;
@@ -95,11 +95,11 @@ struct RoleState {
 /// A fill callback: where its copies complete, and what they are. Its copies to shared memory use
 /// cp.async or TMA if possible.
 struct Fill {
-  std::size_t pipeline = 0;    // of producers
-  codegen::Pointer full = {};  // the stage's mbarrier, at which TMA counts its bytes
-  codegen::Value issuer = {};  // whether this thread starts TMA loads; none: nobody can
-  bool* divided = nullptr;     // set at its griddepcontrol_wait(), which may divide it
-  std::size_t depth = 0;       // of loops and conditions around it
+  std::size_t pipeline = 0;  // of producers
+  ir::Pointer full = {};     // the stage's mbarrier, at which TMA counts its bytes
+  ir::Value issuer = {};     // whether this thread starts TMA loads; none: nobody can
+  bool* divided = nullptr;   // set at its griddepcontrol_wait(), which may divide it
+  std::size_t depth = 0;     // of loops and conditions around it
   Accesses writes = {};
   std::set<int> copied = {};  // memories to which threads copy asynchronously
 };

@@ -38,6 +38,6 @@ inline bool wraps(const Scalar& scalar) { return HandleParts::wraps(scalar); }
 std::uint64_t ones(const Scalar& scalar);
 
 /// Zero of a type.
-codegen::Value zero_value(codegen::FunctionBuilder& f, Type type);
+ir::Value zero_value(ir::FunctionBuilder& f, Type type);
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -6,8 +6,7 @@ namespace tartan::TARTAN_ABI::detail {
 KernelState::KernelState(const Kernel& kernel, const Target& target)
     : config(kernel.options(target), target),
       log(target, kernel.place()),
-      function(std::make_unique<codegen::FunctionBuilder>(kernel.name(), target, config.bounds())) {
-}
+      function(std::make_unique<ir::FunctionBuilder>(kernel.name(), target, config.bounds())) {}
 
 void KernelState::at(const std::source_location& here) {
   log.at(here);

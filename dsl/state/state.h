@@ -40,7 +40,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
 
   Configuration config;
   Log log;
-  std::unique_ptr<codegen::FunctionBuilder> function;  // gone once the kernel is compiled
+  std::unique_ptr<ir::FunctionBuilder> function;  // gone once the kernel is compiled
   Names names;
   LaunchInterface launch;
   Memories memories;
@@ -93,23 +93,22 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
 
   // -- Numbers and registers.
 
-  Scalar scalar(codegen::Value value, std::int64_t multiple = 1,
-                std::uint64_t ones = ~std::uint64_t{0});
+  Scalar scalar(ir::Value value, std::int64_t multiple = 1, std::uint64_t ones = ~std::uint64_t{0});
   /// The value as `type` (none: its own; u32 for constants), with constants and addends
   /// materialised.
-  codegen::Value value(const Scalar& scalar, Type type = Type::none);
+  ir::Value value(const Scalar& scalar, Type type = Type::none);
   /// Reports a number that C++ has assigned in a body that is over: the GPU would not see that.
   void check_assigned(const Scalar& scalar);
-  codegen::Value dynamic(const Scalar& scalar);  // without its addend; invalid for constants
+  ir::Value dynamic(const Scalar& scalar);  // without its addend; invalid for constants
   /// Whether a value of `type` can hold the constant, signed or not; reports if not.
   bool fits(std::int64_t constant, Type type);
 
   /// Where code is added; code of calls without effect is discarded.
-  codegen::FunctionBuilder& f() { return is_described() ? *function : nowhere(); }
+  ir::FunctionBuilder& f() { return is_described() ? *function : nowhere(); }
 
  private:
-  codegen::FunctionBuilder& nowhere();
-  std::unique_ptr<codegen::FunctionBuilder> unheard;  // receives the code of calls without effect
+  ir::FunctionBuilder& nowhere();
+  std::unique_ptr<ir::FunctionBuilder> unheard;  // receives the code of calls without effect
 };
 
 /// An expression on that line of the user is described; lines of this library and of the standard

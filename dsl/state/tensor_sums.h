@@ -51,7 +51,7 @@ struct TensorSum {
   Part operand = {};               // columns of A, where that is of registers; none: not yet
   // Its fragments', row by row.
   std::vector<std::shared_ptr<VariableRecord>> fragments = {};
-  codegen::Variable begun = {};  // u32, 0: it is zero, whatever tensor memory holds
+  ir::Variable begun = {};  // u32, 0: it is zero, whatever tensor memory holds
   std::vector<Event> events = {};
 };
 
@@ -59,24 +59,24 @@ struct TensorSum {
 /// of its ring: the thread that issues the product waits for them. The others go on: the ring keeps
 /// them from arriving twice. Each warpgroup has its own.
 struct StageMeetings {
-  codegen::Pointer barriers = {};
+  ir::Pointer barriers = {};
   int count = 0;
-  codegen::Variable parities = {};  // a bit for each stage
+  ir::Variable parities = {};  // a bit for each stage
 };
 
 /// Those of a kernel, and what they share.
 struct TensorSums {
   std::vector<std::shared_ptr<TensorSum>> all;
-  int columns = 0;                // that products accumulate in
-  bool pairs = false;             // of CTAs multiply: all products of the kernel
-  std::set<int> votes = {};       // conditions that are the same in all lanes of a warp
-  codegen::Pointer address = {};  // where tcgen05.alloc writes that of the first one
-  codegen::Pointer done = {};     // an mbarrier for each warpgroup, at which it waits for products
+  int columns = 0;           // that products accumulate in
+  bool pairs = false;        // of CTAs multiply: all products of the kernel
+  std::set<int> votes = {};  // conditions that are the same in all lanes of a warp
+  ir::Pointer address = {};  // where tcgen05.alloc writes that of the first one
+  ir::Pointer done = {};     // an mbarrier for each warpgroup, at which it waits for products
   // Of the first CTA of a pair, for each of its warpgroups: where the warps of both meet.
-  codegen::Pointer met = {};
+  ir::Pointer met = {};
   std::vector<StageMeetings> meetings = {};
   // Of a warpgroup: the address of the first column in its lanes, the parities of its mbarriers.
-  std::optional<codegen::Variable> first = {}, parity = {}, met_parity = {};
+  std::optional<ir::Variable> first = {}, parity = {}, met_parity = {};
 };
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -39,7 +39,7 @@ Shared exchange_memory(KernelState& state, Type type, std::int64_t rows, std::in
   const std::int64_t bytes = rows * cols * bits(type) / 8;
   int& memory = state.cluster.exchange;
   if (memory < 0 || state.memories.all()[static_cast<std::size_t>(memory)].bytes < bytes) {
-    const codegen::Pointer base =
+    const ir::Pointer base =
         state.memories.share(state.f(), state.names.unused("cluster_parts"), bytes);
     memory = state.memories.add({base, true, bytes});
   }

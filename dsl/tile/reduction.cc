@@ -77,7 +77,7 @@ class Reduction {
   int count() const { return lines_ == Lines::rows ? tile_.place().rows : tile_.place().cols; }
 
   std::vector<Scalar> across_warps(const std::vector<Scalar>& values) {
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     const std::vector<Scalar> places = line_places(k_, tile_, lines_, at_);
     const Scalar part = this->part();
     const Tensor exchange = exchange_memory(values[0].type());
@@ -112,7 +112,7 @@ class Reduction {
     const std::int64_t bytes = std::int64_t{parts()} * count() * bits(type) / 8;
     int& memory = state_.exchange.try_emplace(state_.roles.warpgroup, -1).first->second;
     if (memory < 0 || state_.memories.all()[static_cast<std::size_t>(memory)].bytes < bytes) {
-      const codegen::Pointer base =
+      const ir::Pointer base =
           state_.memories.share(state_.f(), state_.names.unused("exchange"), bytes);
       memory = state_.memories.add({base, true, bytes});
     }

@@ -16,8 +16,8 @@ std::vector<Fragment> rounded(const TiledParts& mma, std::vector<Fragment> fragm
   if (from.element() != f32) return fragments;
   for (Fragment& each : fragments) {
     if (each.kind().type != tf32 || is_bad(each)) continue;
-    std::vector<codegen::Value> registers;
-    for (const codegen::Value& value : registers_of(each))
+    std::vector<ir::Value> registers;
+    for (const ir::Value& value : registers_of(each))
       registers.push_back(mma.state->f().bitcast(
           mma.state->f().convert(mma.state->f().bitcast(value, f32), tf32), b32));
     each = make_fragment(*mma.state, each.kind(), std::move(registers));

@@ -37,9 +37,9 @@ Scalar metadata_word(const TiledParts& mma, const Shared& metadata, const Scalar
 
 // If two lanes of each quad hold a step's words, the other two hold the next step's: the selector
 // chooses between them.
-std::vector<codegen::Value> metadata_registers(const TiledParts& mma, const Shared& metadata,
-                                               int selectors, Here at) {
-  std::vector<codegen::Value> out;
+std::vector<ir::Value> metadata_registers(const TiledParts& mma, const Shared& metadata,
+                                          int selectors, Here at) {
+  std::vector<ir::Value> out;
   const Scalar lane = thread_index(*mma.state) % 32;
   for (int first = 0; first < mma.steps(); first += selectors) {
     const bool turns = selectors == 2 && first + 1 < mma.steps();

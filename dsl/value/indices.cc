@@ -20,7 +20,7 @@ int first_thread(const KernelState& state) {
 }
 
 Scalar thread_index(KernelState& state) {
-  codegen::Value number = state.f().special(isa::SpecialRegister::tid_x);
+  ir::Value number = state.f().special(isa::SpecialRegister::tid_x);
   const int first = first_thread(state);
   if (first > 0) number = state.f().subtract(number, state.f().constant(u32, first));
   state.threads.note_index(number.id, first);
@@ -29,13 +29,13 @@ Scalar thread_index(KernelState& state) {
 }
 
 Scalar consumer_index(KernelState& state) {
-  const codegen::Value number = state.f().special(isa::SpecialRegister::tid_x);
+  const ir::Value number = state.f().special(isa::SpecialRegister::tid_x);
   state.threads.note_index(number.id, 0);
   const auto count = static_cast<std::uint64_t>(consumer_count(state));
   return state.scalar(number, 1, std::bit_ceil(count) - 1);
 }
 
-codegen::Value lane_index(KernelState& state) { return state.value(thread_index(state) % 32); }
+ir::Value lane_index(KernelState& state) { return state.value(thread_index(state) % 32); }
 
 Scalar block_of_cluster(KernelState& state) {
   return state.scalar(state.f().special(isa::SpecialRegister::ctaid_x)) %

@@ -13,7 +13,7 @@ Scalar thread_index(KernelState& state);     // among those
 /// Of consumers, or of all, whatever body it is in.
 int consumer_count(const KernelState& state);
 Scalar consumer_index(KernelState& state);
-codegen::Value lane_index(KernelState& state);
+ir::Value lane_index(KernelState& state);
 /// This block's rank in its cluster.
 Scalar block_of_cluster(KernelState& state);
 /// Of the tiles of a cluster.

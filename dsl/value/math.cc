@@ -11,8 +11,8 @@
 namespace tartan::TARTAN_ABI {
 namespace {
 
-using codegen::Value;
 using detail::KernelState;
+using ir::Value;
 
 Type common_type(const Scalar& x, const Scalar& y) {
   return x.type() == Type::none ? y.type() : x.type();
@@ -31,7 +31,7 @@ bool are_constants(const Scalar& x, const Scalar& y) {
   return detail::is_constant(x) && detail::is_constant(y);
 }
 
-using Binary = Value (codegen::FunctionBuilder::*)(Value, Value);
+using Binary = Value (ir::FunctionBuilder::*)(Value, Value);
 
 Scalar binary(Binary function, const Scalar& x, const Scalar& y) {
   const auto state = detail::common_state({&x, &y});
@@ -40,7 +40,7 @@ Scalar binary(Binary function, const Scalar& x, const Scalar& y) {
   return state->scalar((state->f().*function)(state->value(x, type), state->value(y, type)));
 }
 
-Scalar approximate(codegen::Approximation function, const Scalar& x) {
+Scalar approximate(ir::Approximation function, const Scalar& x) {
   const auto state = detail::common_state({&x});
   if (!state) return detail::bad_scalar();
   if (x.type() != f32 && !detail::real(x)) {
@@ -64,13 +64,13 @@ Scalar minimum(const ScalarOperand& left, const ScalarOperand& right) {
   const Scalar &x = value_of(left), &y = value_of(right);
   if (x.constant() && y.constant()) return std::min(*x.constant(), *y.constant());
   if (are_constants(x, y)) return std::min(detail::number(x), detail::number(y));
-  return binary(&codegen::FunctionBuilder::minimum, x, y);
+  return binary(&ir::FunctionBuilder::minimum, x, y);
 }
 Scalar maximum(const ScalarOperand& left, const ScalarOperand& right) {
   const Scalar &x = value_of(left), &y = value_of(right);
   if (x.constant() && y.constant()) return std::max(*x.constant(), *y.constant());
   if (are_constants(x, y)) return std::max(detail::number(x), detail::number(y));
-  return binary(&codegen::FunctionBuilder::maximum, x, y);
+  return binary(&ir::FunctionBuilder::maximum, x, y);
 }
 
 Scalar select(const ScalarOperand& holds, const ScalarOperand& then,
@@ -174,21 +174,13 @@ Scalar ceil_div(const ScalarOperand& covered, const ScalarOperand& by) {
   return (count + (size - 1)) / size;
 }
 
-Scalar exp2(const ScalarOperand& x) {
-  return approximate(codegen::Approximation::ex2, value_of(x));
-}
-Scalar log2(const ScalarOperand& x) {
-  return approximate(codegen::Approximation::lg2, value_of(x));
-}
+Scalar exp2(const ScalarOperand& x) { return approximate(ir::Approximation::ex2, value_of(x)); }
+Scalar log2(const ScalarOperand& x) { return approximate(ir::Approximation::lg2, value_of(x)); }
 Scalar reciprocal(const ScalarOperand& x) {
-  return approximate(codegen::Approximation::rcp, value_of(x));
+  return approximate(ir::Approximation::rcp, value_of(x));
 }
-Scalar rsqrt(const ScalarOperand& x) {
-  return approximate(codegen::Approximation::rsqrt, value_of(x));
-}
-Scalar tanh(const ScalarOperand& x) {
-  return approximate(codegen::Approximation::tanh, value_of(x));
-}
+Scalar rsqrt(const ScalarOperand& x) { return approximate(ir::Approximation::rsqrt, value_of(x)); }
+Scalar tanh(const ScalarOperand& x) { return approximate(ir::Approximation::tanh, value_of(x)); }
 
 namespace {
 

@@ -9,9 +9,9 @@ namespace detail {
 namespace {
 
 using Parts = HandleParts;
-using codegen::Value;
+using ir::Value;
 
-Value emit(codegen::FunctionBuilder& f, Operator op, Value x, Value y) {
+Value emit(ir::FunctionBuilder& f, Operator op, Value x, Value y) {
   switch (op) {
     case Operator::add: return f.add(x, y);
     case Operator::subtract: return f.subtract(x, y);
@@ -23,12 +23,12 @@ Value emit(codegen::FunctionBuilder& f, Operator op, Value x, Value y) {
     case Operator::bit_xor: return f.bit_xor(x, y);
     case Operator::shift_left: return f.shift_left(x, y);
     case Operator::shift_right: return f.shift_right(x, y);
-    case Operator::lt: return f.compare(codegen::Compare::lt, x, y);
-    case Operator::le: return f.compare(codegen::Compare::le, x, y);
-    case Operator::gt: return f.compare(codegen::Compare::gt, x, y);
-    case Operator::ge: return f.compare(codegen::Compare::ge, x, y);
-    case Operator::eq: return f.compare(codegen::Compare::eq, x, y);
-    case Operator::ne: return f.compare(codegen::Compare::ne, x, y);
+    case Operator::lt: return f.compare(ir::Compare::lt, x, y);
+    case Operator::le: return f.compare(ir::Compare::le, x, y);
+    case Operator::gt: return f.compare(ir::Compare::gt, x, y);
+    case Operator::ge: return f.compare(ir::Compare::ge, x, y);
+    case Operator::eq: return f.compare(ir::Compare::eq, x, y);
+    case Operator::ne: return f.compare(ir::Compare::ne, x, y);
   }
   return {};
 }
@@ -45,7 +45,7 @@ bool takes(Operator op, Type type) {
 
 }  // namespace
 
-codegen::Value zero_value(codegen::FunctionBuilder& f, Type type) {
+ir::Value zero_value(ir::FunctionBuilder& f, Type type) {
   return info(type).floating ? f.constant(type, 0.0) : f.constant(type, std::int64_t{0});
 }
 
@@ -125,14 +125,14 @@ bool KernelState::fits(std::int64_t constant, Type type) {
   return false;
 }
 
-codegen::Value KernelState::dynamic(const Scalar& scalar) {
+ir::Value KernelState::dynamic(const Scalar& scalar) {
   check_assigned(scalar);
   return is_bad(scalar) || (Parts::state(scalar) && !owns(scalar, "a value"))
              ? zero_value(f(), scalar.type())
              : Parts::value(scalar);
 }
 
-codegen::Value KernelState::value(const Scalar& scalar, Type type) {
+ir::Value KernelState::value(const Scalar& scalar, Type type) {
   check_assigned(scalar);
   if (type == Type::none) type = !is_constant(scalar) ? scalar.type() : real(scalar) ? f32 : u32;
   if (const auto constant = real(scalar)) {

@@ -22,6 +22,8 @@
 
 namespace tartan::codegen {
 
+using namespace ir;
+
 // ---- The assembler, if installed.
 
 inline std::optional<std::filesystem::path> assembler() {

@@ -42,7 +42,7 @@ class Statement {
 
   bool good() const { return good_; }
   const std::string& text() const { return text_; }
-  const std::vector<codegen::Value>& operands() const { return values_; }
+  const std::vector<ir::Value>& operands() const { return values_; }
 
   /// Reports what the parser and the verifier say of it.
   bool check() {
@@ -127,9 +127,9 @@ class Statement {
   KernelState& state_;
   std::span<const Type> results_;
   std::string text_;
-  std::vector<std::string> names_;      // of results and operands, as the text has them
-  std::vector<Type> types_;             // of registers
-  std::vector<codegen::Value> values_;  // of operands in registers
+  std::vector<std::string> names_;  // of results and operands, as the text has them
+  std::vector<Type> types_;         // of registers
+  std::vector<ir::Value> values_;   // of operands in registers
   bool good_ = true;
 };
 
@@ -164,7 +164,7 @@ std::vector<Scalar> assembled(KernelState& state, std::string_view text,
   Statement statement(state, text, results, operands);
   if (!statement.good() || !statement.check()) return refused;
   std::vector<Scalar> out;
-  for (const codegen::Value& each :
+  for (const ir::Value& each :
        state.f().statement(statement.text(), results, statement.operands(), effect == Effect::none))
     out.push_back(state.scalar(each));
   return out;

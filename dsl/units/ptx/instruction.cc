@@ -10,8 +10,8 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Pointer;
-using codegen::Value;
+using ir::Pointer;
+using ir::Value;
 
 bool is_memory(const isa::Form& form) {
   return form.opcode == isa::Opcode::ldmatrix || form.opcode == isa::Opcode::stmatrix ||

@@ -16,8 +16,8 @@
 namespace tartan::TARTAN_ABI {
 namespace {
 
-using codegen::Value;
 using detail::KernelState;
+using ir::Value;
 
 // A value as printf takes it, and the conversion.
 struct Printed {
@@ -25,7 +25,7 @@ struct Printed {
   std::string_view conversion;
 };
 
-Printed printed(codegen::FunctionBuilder& f, const Value& x) {
+Printed printed(ir::FunctionBuilder& f, const Value& x) {
   if (x.type == Type::pred) return {f.select(x, f.constant(u32, 1), f.constant(u32, 0)), "%u"};
   if (x.type == f64) return {x, "%g"};
   if (info(x.type).floating && bits(x.type) <= 32 && bits(x.type) >= 16)
@@ -46,7 +46,7 @@ std::string escaped(std::string_view name) {
 // Prints " = x y z" behind the name and where the thread is.
 void print_line(KernelState& state, const std::string& head, std::vector<Value> values,
                 std::span<const Value> printed_values) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   std::string format = head + " =";
   for (const Value& each : printed_values) {
     const Printed one = printed(f, each);
@@ -186,7 +186,7 @@ void Builder::assert_that(const Scalar& condition, std::string_view text, Here a
   const std::string file = place.file.substr(place.file.rfind('/') + 1);
   const auto fail = [&] { state_->f().fail_assertion(std::string(text), file, place.line); };
   if (constant) return fail();
-  codegen::FunctionBuilder& f = state_->f();
+  ir::FunctionBuilder& f = state_->f();
   f.if_then(f.select(state_->value(condition), f.constant(Type::pred, std::int64_t{0}),
                      f.constant(Type::pred, std::int64_t{1})),
             fail);

@@ -22,7 +22,7 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Value;
+using ir::Value;
 
 // The words of an operand: of so many columns for each four scales along k.
 struct Words {
@@ -45,7 +45,7 @@ struct Words {
 // A word for each lane of a warp, in so many columns.
 void store(KernelState& state, const Value& first, int columns,
            const std::function<Value(int column)>& word) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   const Scalar lane = consumer_index(state) / 32 % 4 * 32;
   for (int done = 0; done < columns;) {
     const int count = static_cast<int>(std::bit_floor(static_cast<unsigned>(columns - done)));
@@ -68,7 +68,7 @@ class Columns {
  public:
   Columns(KernelState& state, const TensorSum& sum, int columns)
       : state_(state), of_all_(sum.warpgroup < 0) {
-    codegen::FunctionBuilder& f = state.f();
+    ir::FunctionBuilder& f = state.f();
     const StageChecks::Callback* const use = state.stages.current();
     constexpr int most_stages = 32;  // bits of StageMeetings::parities
     if (use && !use->fills && use->depth == state.flights.depth() && use->stages <= most_stages)

@@ -8,17 +8,17 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Function;
-using codegen::Operation;
-using codegen::OperationKind;
+using ir::Function;
+using ir::Operation;
+using ir::OperationKind;
 using What = TensorSum::What;
 using Movement = TensorMovement::What;
 
 // The walk for one accumulator.
 class Residence {
  public:
-  Residence(const codegen::FunctionBuilder& f, TensorSum& sum,
-            const std::function<bool(int)>& of_warps, std::vector<TensorMovement>& out)
+  Residence(const ir::FunctionBuilder& f, TensorSum& sum, const std::function<bool(int)>& of_warps,
+            std::vector<TensorMovement>& out)
       : f_(f), function_(f.function()), sum_(sum), of_warps_(of_warps), out_(out) {
     for (const TensorSum::Event& each : sum.events) events_[each.region] = &each;
   }
@@ -154,7 +154,7 @@ class Residence {
 
   bool is_uniform(const Operation& op) const {
     if (sum_.ctas == 2) return false;  // the other CTA may take another branch
-    const codegen::Operand& condition = Function::part(function_.operands, op.operands)[0];
+    const ir::Operand& condition = Function::part(function_.operands, op.operands)[0];
     return f_.is_uniform({condition.id, condition.type});
   }
   int condition_of(const Operation& op) const {
@@ -165,7 +165,7 @@ class Residence {
     bool in_tensor_memory = true, in_registers = true;
   };
 
-  const codegen::FunctionBuilder& f_;
+  const ir::FunctionBuilder& f_;
   const Function& function_;
   TensorSum& sum_;
   const std::function<bool(int)>& of_warps_;
@@ -178,8 +178,7 @@ class Residence {
 
 }  // namespace
 
-std::vector<TensorMovement> tensor_movements(const codegen::FunctionBuilder& f,
-                                             std::uint32_t region,
+std::vector<TensorMovement> tensor_movements(const ir::FunctionBuilder& f, std::uint32_t region,
                                              const std::vector<std::shared_ptr<TensorSum>>& sums,
                                              const std::function<bool(int)>& of_warps) {
   std::vector<TensorMovement> out;

@@ -36,8 +36,7 @@ struct TensorMovement {
 
 /// Of accumulators that have products, in a region and those in it. `of_warps`: whether a condition
 /// surely is the same in all lanes of each warp.
-std::vector<TensorMovement> tensor_movements(const codegen::FunctionBuilder& f,
-                                             std::uint32_t region,
+std::vector<TensorMovement> tensor_movements(const ir::FunctionBuilder& f, std::uint32_t region,
                                              const std::vector<std::shared_ptr<TensorSum>>& sums,
                                              const std::function<bool(int condition)>& of_warps);
 

@@ -15,7 +15,7 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Value;
+using ir::Value;
 using isa::TensorMmaKind;
 
 struct KindRow {
@@ -224,7 +224,7 @@ struct StoredData {
 void issue(const TiledParts& mma, const Value& sum, const Value& begun, const FirstOperand& a,
            const Tensor& b, const OperandPanels& panels_b, const StoredData& stored, bool fresh) {
   KernelState& state = *mma.state;
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   const TensorForm& form = *mma.tensor;
   isa::TensorProduct product{.m = form.ctas * form.rows,
                              .n = mma.tile.n,
@@ -246,7 +246,7 @@ void issue(const TiledParts& mma, const Value& sum, const Value& begun, const Fi
   for (int step = 0; step < mma.tile.k / form.step; ++step) {
     const Value adds = step > 0 ? f.constant(Type::pred, 1)
                        : fresh  ? f.constant(Type::pred, 0)
-                                : f.compare(codegen::Compare::ne, begun, f.constant(u32, 0));
+                                : f.compare(ir::Compare::ne, begun, f.constant(u32, 0));
     const int scale = step * form.scales, word = scale / 4;
     product.scale_a = product.scale_b = scale % 4;
     const Value descriptor = f.constant(
@@ -268,7 +268,7 @@ void multiply(const TiledParts& mma, TensorSum& sum, const std::function<FirstOp
               const Tensor& b, const OperandPanels& panels_b, const StoredData& stored,
               bool fresh) {
   KernelState& state = *mma.state;
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   if ((mma.tensor->ctas == 2) != state.tensor_sums.pairs)
     return state.log.report(
         "kernel-option"_rule,
@@ -320,7 +320,7 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, c
   const Value first = store_operand(state, sum, a);
   const auto left = [&] {
     return FirstOperand{.in_tensor_memory = true, .operand = [&](int step) {
-                          codegen::FunctionBuilder& f = state.f();
+                          ir::FunctionBuilder& f = state.f();
                           return f.add(first, f.constant(u32, step * (tensor_step_bytes / 4)));
                         }};
   };

@@ -22,8 +22,8 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::FunctionBuilder;
-using codegen::Value;
+using ir::FunctionBuilder;
+using ir::Value;
 
 constexpr int most_columns = 512, fewest_columns = 32;
 constexpr int fragment_columns = 8, fragment_rows = 16;  // of m16n8, which tcgen05.ld.16x256b loads
@@ -54,11 +54,11 @@ void begin(KernelState& state) {
   });
 }
 
-codegen::Pointer of_warpgroup(KernelState& state, codegen::Pointer first) {
+ir::Pointer of_warpgroup(KernelState& state, ir::Pointer first) {
   return state.f().offset(first, state.value(warpgroup_index(state) * mbarrier_bytes, u32));
 }
 
-void flip(KernelState& state, codegen::Variable parity) {
+void flip(KernelState& state, ir::Variable parity) {
   FunctionBuilder& f = state.f();
   f.set(parity, f.bit_xor(f.get(parity), f.constant(u32, 1)));
 }
@@ -68,7 +68,7 @@ void flip(KernelState& state, codegen::Variable parity) {
 void await_products(KernelState& state) {
   FunctionBuilder& f = state.f();
   TensorSums& sums = state.tensor_sums;
-  const codegen::Pointer done = of_warpgroup(state, sums.done);
+  const ir::Pointer done = of_warpgroup(state, sums.done);
   f.if_then(issues_products(state), [&] { commit_products(state, done); });
   f.mbarrier_wait(done, f.get(*sums.parity));
   flip(state, *sums.parity);
@@ -82,7 +82,7 @@ namespace {
 void meet_pair(KernelState& state) {
   FunctionBuilder& f = state.f();
   TensorSums& sums = state.tensor_sums;
-  const codegen::Pointer met = of_warpgroup(state, sums.met);
+  const ir::Pointer met = of_warpgroup(state, sums.met);
   f.warp_sync();  // the lane that arrives does so for its warp
   f.if_then(state.value(consumer_index(state) % 32 == 0),
             [&] { f.cluster_mbarrier_arrive(met, f.constant(u32, 0)); });
@@ -116,8 +116,7 @@ void meet_in_stage(KernelState& state, const StageMeetings& meetings, int stages
                    const Scalar& stage, bool of_all) {
   FunctionBuilder& f = state.f();
   const Scalar which = of_all ? warpgroup_index(state) * stages + stage : stage;
-  const codegen::Pointer stored =
-      f.offset(meetings.barriers, state.value(which * mbarrier_bytes, u32));
+  const ir::Pointer stored = f.offset(meetings.barriers, state.value(which * mbarrier_bytes, u32));
   const Value parities = f.get(meetings.parities);
   run(state, "tcgen05.fence::before_thread_sync;");
   f.warp_sync();  // the lane that arrives does so for its warp
@@ -157,8 +156,8 @@ std::vector<Run> runs_of(const TensorSum& sum, TensorSum::Part part) {
 }
 
 // The variables of a run.
-std::vector<codegen::Variable> variables_of(const TensorSum& sum, const Run& run) {
-  std::vector<codegen::Variable> out;
+std::vector<ir::Variable> variables_of(const TensorSum& sum, const Run& run) {
+  std::vector<ir::Variable> out;
   for (int i = 0; i < run.count; ++i) {
     const auto at = static_cast<std::size_t>(run.row * across(sum) + run.first + i);
     const VariableRecord& record = *sum.fragments[at];
@@ -200,7 +199,7 @@ void load_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
   const Moved how = moved(sum);
   const std::vector<Run> runs = runs_of(sum, part);
   for (std::size_t i = 0; i < runs.size();) {
-    std::vector<codegen::Variable> variables;
+    std::vector<ir::Variable> variables;
     std::vector<Run> together;
     do {
       const auto more = variables_of(sum, runs[i]);
@@ -221,7 +220,7 @@ void load_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
     }
     text += "tcgen05.wait::ld.sync.aligned;";
     std::vector<Type> types;
-    for (const codegen::Variable& each : variables) types.push_back(each.type);
+    for (const ir::Variable& each : variables) types.push_back(each.type);
     const std::vector<Value> loaded = f.statement(text, types, addresses, false);
     for (std::size_t v = 0; v < variables.size(); ++v) f.set(variables[v], loaded[v]);
   }
@@ -242,8 +241,7 @@ void store_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
   const Moved how = moved(sum);
   for (const Run& each : runs_of(sum, part)) {
     std::vector<Value> registers;
-    for (const codegen::Variable& one : variables_of(sum, each))
-      registers.push_back(state.f().get(one));
+    for (const ir::Variable& one : variables_of(sum, each)) registers.push_back(state.f().get(one));
     store(state, first, each, how.shape, each.count, how.store_suffix, registers);
   }
   run(state, "tcgen05.wait::st.sync.aligned;");
@@ -252,7 +250,7 @@ void store_sum(KernelState& state, TensorSum& sum, TensorSum::Part part) {
 void set_zero(KernelState& state, const TensorSum& sum, TensorSum::Part part) {
   FunctionBuilder& f = state.f();
   for (const Run& run : runs_of(sum, part))
-    for (const codegen::Variable& each : variables_of(sum, run))
+    for (const ir::Variable& each : variables_of(sum, run))
       f.set(each, each.type == f32 ? f.constant(f32, 0.0) : f.constant(each.type, 0));
 }
 
@@ -263,14 +261,14 @@ void move(KernelState& state, const TensorMovement& movement) {
   const bool moves = movement.what == load || movement.what == store;
   if (movement.what == await || (moves && movement.together)) await_products(state);
   if (movement.what == await && movement.assigns)  // in some warps
-    f.if_then(f.compare(codegen::Compare::eq, f.get(sum.begun), f.constant(u32, 0)), [&] {
+    f.if_then(f.compare(ir::Compare::eq, f.get(sum.begun), f.constant(u32, 0)), [&] {
       set_zero(state, sum, movement.part);
       store_sum(state, sum, movement.part);
       f.set(sum.begun, f.constant(u32, 1));
     });
   if (movement.what == load)
     f.if_else(
-        f.compare(codegen::Compare::ne, f.get(sum.begun), f.constant(u32, 0)),
+        f.compare(ir::Compare::ne, f.get(sum.begun), f.constant(u32, 0)),
         [&] { load_sum(state, sum, movement.part); }, [&] { set_zero(state, sum, movement.part); });
   if (movement.what == store) {
     store_sum(state, sum, movement.part);
@@ -337,7 +335,7 @@ Value issues_products(KernelState& state) {
   return state.value(state.tensor_sums.pairs ? first & (block_of_cluster(state) == 0) : first);
 }
 
-void meet_stage_of_pair(KernelState& state, codegen::Pointer peer, Value parity) {
+void meet_stage_of_pair(KernelState& state, ir::Pointer peer, Value parity) {
   FunctionBuilder& f = state.f();
   const Scalar first = consumer_index(state) % warpgroup_threads == 0;
   f.if_then(state.value(first & (block_of_cluster(state) != 0)),
@@ -345,7 +343,7 @@ void meet_stage_of_pair(KernelState& state, codegen::Pointer peer, Value parity)
   f.if_then(issues_products(state), [&] { f.cluster_mbarrier_wait(peer, parity); });
 }
 
-void commit_products(KernelState& state, codegen::Pointer mbarrier, Value blocks) {
+void commit_products(KernelState& state, ir::Pointer mbarrier, Value blocks) {
   FunctionBuilder& f = state.f();
   const bool pairs = state.tensor_sums.pairs;
   const std::string arrives = fmt::format(

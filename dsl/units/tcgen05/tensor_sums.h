@@ -8,11 +8,11 @@
 namespace tartan::TARTAN_ABI::detail {
 
 /// The address of an accumulator's first column, which it gets with its first product.
-codegen::Value first_column(KernelState& state, TensorSum& sum);
+ir::Value first_column(KernelState& state, TensorSum& sum);
 /// The first of columns of its own that each warpgroup gets, or the one in whose body this is; its
 /// address in this warpgroup.
 int allocate_columns(KernelState& state, int columns, bool of_all);
-codegen::Value column_of(KernelState& state, int first, int columns, bool of_all);
+ir::Value column_of(KernelState& state, int first, int columns, bool of_all);
 /// Mbarriers for a product by pairs that reads so many stages; `of_all`: in the body of all
 /// warpgroups.
 StageMeetings allocate_meetings(KernelState& state, int stages, bool of_all);
@@ -26,7 +26,7 @@ void meet_warpgroup(KernelState& state);
 
 /// Scales of a product, by their first columns: for each four scales along k, so many.
 struct TensorScales {
-  codegen::Value a, b;
+  ir::Value a, b;
   int columns_a, columns_b;
 };
 /// Stores scales of a stage: `words` times four along k, from A's row `first_row` on.
@@ -34,13 +34,13 @@ TensorScales store_scales(KernelState& state, TensorSum& sum, const Scalar& firs
                           const Tensor& a, const Tensor& b);
 /// Metadata of a sparse A, by its first column: for each step along k, so many.
 struct TensorMetadata {
-  codegen::Value first;
+  ir::Value first;
   int columns;
 };
 /// `bytes`: of elements of 8 bits.
 TensorMetadata store_metadata(KernelState& state, TensorSum& sum, const Scalar& first_row,
                               int steps, bool bytes, const Tensor& metadata);
 /// Stores A of a product of that accumulator to columns of its own; the address of the first.
-codegen::Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a);
+ir::Value store_operand(KernelState& state, TensorSum& sum, const WarpTile& a);
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -15,8 +15,8 @@ namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
-using codegen::Pointer;
-using codegen::Value;
+using ir::Pointer;
+using ir::Value;
 
 constexpr int word_bytes = 4, piece_bytes = 16, piece_bits = 4, line_bytes = 128;
 constexpr int words_of_piece = piece_bytes / word_bytes, pieces_of_line = line_bytes / piece_bytes;
@@ -49,7 +49,7 @@ void AlignedRows::each(std::int64_t count, const std::function<void(std::int64_t
 
 // Where a row begins: bytes from the beginning of its first line on.
 Value AlignedRows::in_line(const Scalar& row) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const Value first =
       f.add(number(rows_.base), f.add(number(rows_.offset), number(rows_.layout.offset(row, 0))));
   return f.bit_and(byte_offset(f, first, rows_.type), f.constant(u32, line_bytes - 1));
@@ -57,7 +57,7 @@ Value AlignedRows::in_line(const Scalar& row) {
 
 // Where the ring has k-tile `step`: bytes.
 Value AlignedRows::stage(const Scalar& step) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   return f.multiply(f.remainder(number(step), f.constant(u32, stages_)),
                     f.constant(u32, height_ * count_ * piece_bytes));
 }
@@ -65,7 +65,7 @@ Value AlignedRows::stage(const Scalar& step) {
 // Where a stage has a piece of a row: bytes. The pieces of neighbouring rows are in different
 // banks.
 Value AlignedRows::place(Value row, Value piece) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const Value turned = f.bit_and(f.add(piece, row), f.constant(u32, pieces_of_line - 1)),
               line = f.bit_and(piece, f.constant(u32, -pieces_of_line));
   return f.add(f.multiply(row, f.constant(u32, count_ * piece_bytes)),
@@ -87,7 +87,7 @@ void AlignedRows::copy(const Scalar& step) {
 
 // The lines in which k-tile `step` begins, and the one before ends, unless it is the first.
 void AlignedRows::copy(const Scalar& step, bool first) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   if (pieces_.empty()) return;
   note_write(state_, ring_);
   const std::int64_t all = height_ * count_;
@@ -107,7 +107,7 @@ void AlignedRows::copy(const Scalar& step, bool first) {
     each(last_rows() * per_piece_, [&](std::int64_t i) { copy_end(step, first, thread_ + i); });
   };
   const Value end = f.multiply(number(step + 1), f.constant(u32, count_ * per_piece_));
-  f.if_else(f.compare(codegen::Compare::le, end, number(length())), inside_k, ends);
+  f.if_else(f.compare(ir::Compare::le, end, number(length())), inside_k, ends);
 }
 
 // Piece number `index` of all rows' lines of a k-tile: the same in all of them.
@@ -117,10 +117,9 @@ AlignedRows::Piece AlignedRows::piece(const Scalar& index) {
 }
 
 AlignedRows::Piece AlignedRows::piece(const Scalar& row, Value number) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const Value before = in_line(row), first = f.shift_right(before, f.constant(u32, piece_bits)),
-              is_later = f.compare(codegen::Compare::ge, number, first),
-              own = f.subtract(number, first),
+              is_later = f.compare(ir::Compare::ge, number, first), own = f.subtract(number, first),
               place = f.select(is_later, own, f.add(own, f.constant(u32, count_)));
   const Pointer begin =
       f.offset(address_of(state_, rows_, row, 0), f.negate(f.convert(before, s64)));
@@ -147,14 +146,13 @@ Value AlignedRows::number(const Scalar& x) {
 std::optional<Value> AlignedRows::rows_inside() {
   const auto& edge = rows_.row_edge;
   if (!edge) return std::nullopt;
-  return state_.f().compare(codegen::Compare::le, number(edge->origin + height_),
-                            number(edge->limit));
+  return state_.f().compare(ir::Compare::le, number(edge->origin + height_), number(edge->limit));
 }
 
 void AlignedRows::copy(const Scalar& step, bool first, const Piece& piece, Inside inside) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const auto bytes = [&](Value value) {
-    f.copy_async(to(step, first, piece), from(step, piece), piece_bytes, codegen::CacheOperator::cg,
+    f.copy_async(to(step, first, piece), from(step, piece), piece_bytes, ir::CacheOperator::cg,
                  value);
   };
   const auto copy = [&] {
@@ -173,8 +171,8 @@ void AlignedRows::copy(const Scalar& step, bool first, const Piece& piece, Insid
 // which only a part belongs to the row. cp.async would take a part, too, but memory checkers count
 // all 16 bytes, and behind the last row there may be nothing.
 void AlignedRows::copy_end(const Scalar& step, bool first, const Scalar& element) {
-  codegen::FunctionBuilder& f = state_.f();
-  const auto compare = [&](codegen::Compare how, Value x, std::int64_t y) {
+  ir::FunctionBuilder& f = state_.f();
+  const auto compare = [&](ir::Compare how, Value x, std::int64_t y) {
     return f.compare(how, x, f.constant(x.type, y));
   };
   const Value last = f.subtract(rows_here(), f.constant(s32, 1)),
@@ -184,14 +182,14 @@ void AlignedRows::copy_end(const Scalar& step, bool first, const Scalar& element
               number = f.convert(f.shift_right(left, f.constant(s32, piece_bits)), u32),
               valid = f.bit_and(f.convert(left, u32), f.constant(u32, piece_bytes - 1));
   const Piece piece = this->piece(row, number);
-  Value is_here = f.bit_and(compare(codegen::Compare::ne, valid, 0),
-                            f.bit_and(compare(codegen::Compare::ge, at, 0),
-                                      compare(codegen::Compare::lt, number, count_)));
+  Value is_here = f.bit_and(
+      compare(ir::Compare::ne, valid, 0),
+      f.bit_and(compare(ir::Compare::ge, at, 0), compare(ir::Compare::lt, number, count_)));
   if (first) is_here = f.bit_and(is_here, piece.is_later);
   f.if_then(is_here, [&] {
     const Value byte =
                     f.multiply(state_.value(element % per_piece_, u32), f.constant(u32, element_)),
-                inside = f.compare(codegen::Compare::lt, byte, valid);
+                inside = f.compare(ir::Compare::lt, byte, valid);
     f.store(f.offset(to(step, first, piece), byte),
             f.load_if(inside, f.offset(from(step, piece), f.convert(byte, u64)),
                       element_ == 1 ? Type::u8 : Type::u16));
@@ -200,21 +198,21 @@ void AlignedRows::copy_end(const Scalar& step, bool first, const Scalar& element
 
 // Where the piece is in shared memory, of the lines in which k-tile `step` begins.
 Pointer AlignedRows::to(const Scalar& step, bool first, const Piece& piece) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const Value at = first ? stage(step) : f.select(piece.is_later, stage(step), stage(step + -1));
   return f.offset(written_address_of(state_, ring_, 0, 0), f.add(at, piece.place));
 }
 
 // And where in global memory.
 Pointer AlignedRows::from(const Scalar& step, const Piece& piece) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const Scalar bytes = widened(state_, step) * (count_ * piece_bytes);
   return f.offset(piece.from, f.convert(state_.value(bytes, u64), s64));
 }
 
 // Rows of the tile that are inside the matrix, or fewer than one.
 Value AlignedRows::rows_here() {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const Value all = f.constant(s32, height_);
   if (!rows_.row_edge) return all;
   const auto& [origin, limit] = *rows_.row_edge;
@@ -231,8 +229,8 @@ std::int64_t AlignedRows::last_rows() const {
 
 // Whether all of the piece behind the row's end is inside the matrix.
 Value AlignedRows::is_before_last(const Scalar& row) {
-  codegen::FunctionBuilder& f = state_.f();
-  return f.compare(codegen::Compare::lt, f.convert(state_.value(row + last_rows(), u32), s32),
+  ir::FunctionBuilder& f = state_.f();
+  return f.compare(ir::Compare::lt, f.convert(state_.value(row + last_rows(), u32), s32),
                    rows_here());
 }
 
@@ -243,7 +241,7 @@ Value AlignedRows::exists(const Scalar& row) {
 // Bytes between the beginning of the lines of k-tile `step` and the end of the row, of which
 // `before` belong to the line in front of its first element: negative behind the end.
 Value AlignedRows::left(const Scalar& step, Value before) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const auto as_signed = [&](const Scalar& x) { return f.convert(number(x), s32); };
   const Value tile = f.multiply(as_signed(step), f.constant(s32, count_ * per_piece_));
   return f.add(f.multiply(f.subtract(as_signed(length()), tile), f.constant(s32, element_)),
@@ -252,7 +250,7 @@ Value AlignedRows::left(const Scalar& step, Value before) {
 
 // Bytes of that piece in front of the end of its row: 0 to 16.
 Value AlignedRows::valid(const Scalar& step, const Piece& piece) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const auto constant = [&](std::int64_t value) { return f.constant(s32, value); };
   const Value at = f.multiply(f.convert(piece.number, s32), constant(piece_bytes)),
               left = f.subtract(this->left(step, piece.before), at);
@@ -263,8 +261,8 @@ Value AlignedRows::valid(const Scalar& step, const Piece& piece) {
 
 // Whether so many bytes are whole pieces.
 Value AlignedRows::is_whole(Value bytes) {
-  codegen::FunctionBuilder& f = state_.f();
-  return f.compare(codegen::Compare::eq, f.bit_and(bytes, f.constant(u32, piece_bytes - 1)),
+  ir::FunctionBuilder& f = state_.f();
+  return f.compare(ir::Compare::eq, f.bit_and(bytes, f.constant(u32, piece_bytes - 1)),
                    f.constant(u32, 0));
 }
 
@@ -284,14 +282,14 @@ void AlignedRows::align(const Scalar& step, const Tensor& to) {
 
 void AlignedRows::align(const Scalar& step, const Scalar& row, const Scalar& piece,
                         std::int64_t count, const Tensor& to) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   const Value line = state_.value(row, u32), first = state_.value(piece, u32), own = stage(step),
               next = stage(step + 1);
   const Pointer ring = address_of(state_, ring_, 0, 0);
   Words words;
   for (std::int64_t i = 0; i <= count; ++i) {
     const Value number = f.add(first, f.constant(u32, i)),
-                last = f.compare(codegen::Compare::eq, number, f.constant(u32, count_));
+                last = f.compare(ir::Compare::eq, number, f.constant(u32, count_));
     const bool may_be_last = i == count;
     const Value at = may_be_last ? f.select(last, next, own) : own,
                 in = may_be_last ? f.select(last, f.constant(u32, 0), number) : number;
@@ -308,11 +306,10 @@ void AlignedRows::align(const Scalar& step, const Scalar& row, const Scalar& pie
 
 // From byte number `bytes` of the first of them on.
 AlignedRows::Words AlignedRows::shifted(Words words, Value bytes) {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   for (const std::size_t by : {2, 1}) {
-    const Value moves =
-        f.compare(codegen::Compare::ne, f.bit_and(bytes, f.constant(u32, by * word_bytes)),
-                  f.constant(u32, 0));
+    const Value moves = f.compare(
+        ir::Compare::ne, f.bit_and(bytes, f.constant(u32, by * word_bytes)), f.constant(u32, 0));
     for (std::size_t i = 0; i + by < words.size(); ++i)
       words[i] = f.select(moves, words[i + by], words[i]);
     words.resize(words.size() - by);

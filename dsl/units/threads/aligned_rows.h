@@ -27,45 +27,45 @@ class AlignedRows {
   void align(const Scalar& step, const Tensor& to);
 
  private:
-  using Words = std::vector<codegen::Value>;
+  using Words = std::vector<ir::Value>;
   /// What is known of lines: inside the matrix, at least along k, or nothing.
   enum class Inside : std::uint8_t { all, k, any };
 
   /// A piece of a row's line that this thread copies.
   struct Piece {
     Scalar row;
-    codegen::Value number;    // in the lines of a k-tile
-    codegen::Value before;    // bytes of the line in front of the row
-    codegen::Value is_later;  // whether it belongs to the later k-tile of two
-    codegen::Value place;     // in its stage: bytes
-    codegen::Pointer from;    // of the row's first line
+    ir::Value number;    // in the lines of a k-tile
+    ir::Value before;    // bytes of the line in front of the row
+    ir::Value is_later;  // whether it belongs to the later k-tile of two
+    ir::Value place;     // in its stage: bytes
+    ir::Pointer from;    // of the row's first line
   };
 
   void each(std::int64_t count, const std::function<void(std::int64_t i)>& body);
   void copy(const Scalar& step, bool first);
   void copy(const Scalar& step, bool first, const Piece& piece, Inside inside);
   void copy_end(const Scalar& step, bool first, const Scalar& element);
-  codegen::Pointer to(const Scalar& step, bool first, const Piece& piece);
-  codegen::Pointer from(const Scalar& step, const Piece& piece);
+  ir::Pointer to(const Scalar& step, bool first, const Piece& piece);
+  ir::Pointer from(const Scalar& step, const Piece& piece);
   void align(const Scalar& step, const Scalar& row, const Scalar& piece, std::int64_t count,
              const Tensor& to);
-  Words shifted(Words words, codegen::Value bytes);
+  Words shifted(Words words, ir::Value bytes);
 
   const Scalar& length() const;
-  codegen::Value number(const Scalar& x);
-  codegen::Value in_line(const Scalar& row);
-  codegen::Value stage(const Scalar& step);
-  codegen::Value place(codegen::Value row, codegen::Value piece);
-  codegen::Value exists(const Scalar& row);
-  std::optional<codegen::Value> rows_inside();
-  codegen::Value rows_here();
+  ir::Value number(const Scalar& x);
+  ir::Value in_line(const Scalar& row);
+  ir::Value stage(const Scalar& step);
+  ir::Value place(ir::Value row, ir::Value piece);
+  ir::Value exists(const Scalar& row);
+  std::optional<ir::Value> rows_inside();
+  ir::Value rows_here();
   std::int64_t last_rows() const;
-  codegen::Value is_before_last(const Scalar& row);
-  codegen::Value left(const Scalar& step, codegen::Value before);
-  codegen::Value valid(const Scalar& step, const Piece& piece);
-  codegen::Value is_whole(codegen::Value bytes);
+  ir::Value is_before_last(const Scalar& row);
+  ir::Value left(const Scalar& step, ir::Value before);
+  ir::Value valid(const Scalar& step, const Piece& piece);
+  ir::Value is_whole(ir::Value bytes);
   Piece piece(const Scalar& index);
-  Piece piece(const Scalar& row, codegen::Value number);
+  Piece piece(const Scalar& row, ir::Value number);
 
   KernelState& state_;
   Tensor rows_, ring_;

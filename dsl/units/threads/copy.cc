@@ -15,8 +15,8 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Pointer;
-using codegen::Value;
+using ir::Pointer;
+using ir::Value;
 
 // 32-bit registers that a thread loads before it stores the first: a loop that waits for each load
 // alone takes their latencies one after the other. Producers that keep 24 registers: fewer, and
@@ -261,7 +261,7 @@ class Copier {
   // A word of shared memory from several loads, each of which may be outside of the matrix.
   Value load_word(Pointer from, const Tensor& tensor, const Scalar& row, const Scalar& col,
                   const std::optional<Value>& guard) {
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     std::vector<Value> loaded;
     for (std::int64_t i = 0; i < parts_; ++i) {
       const std::int64_t along = i * width_;
@@ -290,7 +290,7 @@ class Copier {
 
   void move_asynchronous(Pointer to, Pointer from, const Tensor& tensor, const Scalar& line,
                          const Scalar& along, const std::optional<Value>& guard) {
-    const auto cache = bytes() == 16 ? codegen::CacheOperator::cg : codegen::CacheOperator::ca;
+    const auto cache = bytes() == 16 ? ir::CacheOperator::cg : ir::CacheOperator::ca;
     Value valid = valid_bytes(tensor, line, along);
     if (guard) {
       const Value most = valid.valid() ? valid : state_.f().constant(u32, bytes());
@@ -329,7 +329,7 @@ class Copier {
   }
   std::vector<Value> load_if(Value exists, Pointer from) {
     if (bytes() <= 4) return {state_.f().load_if(exists, from, word())};
-    std::vector<codegen::Variable> words;
+    std::vector<ir::Variable> words;
     for (std::int64_t i = 0; i < bytes() / 4; ++i)
       words.push_back(state_.f().variable(state_.f().constant(word(), std::int64_t{0})));
     state_.f().if_then(exists, [&] {
@@ -337,7 +337,7 @@ class Copier {
       for (std::size_t i = 0; i < words.size(); ++i) state_.f().set(words[i], values[i]);
     });
     std::vector<Value> out;
-    for (const codegen::Variable& each : words) out.push_back(state_.f().get(each));
+    for (const ir::Variable& each : words) out.push_back(state_.f().get(each));
     return out;
   }
   void store(Pointer to, std::vector<Value> words) {

@@ -14,7 +14,7 @@
 namespace tartan::TARTAN_ABI {
 namespace detail {
 
-using codegen::Value;
+using ir::Value;
 
 namespace {
 
@@ -46,7 +46,7 @@ bool is_element(KernelState& state, const Tensor& tensor, const Scalar& row, con
   return in_bounds(state, tensor, row, col);
 }
 
-Scalar widened_element(KernelState& state, codegen::Value element) {
+Scalar widened_element(KernelState& state, ir::Value element) {
   if (element.type != s8 && element.type != u8) return state.scalar(element);
   const Scalar out = state.scalar(state.f().convert(element, element.type == s8 ? s32 : u32), 1,
                                   element.type == s8 ? ~std::uint64_t{0} : 0xff);

@@ -10,8 +10,8 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Pointer;
-using codegen::Value;
+using ir::Pointer;
+using ir::Value;
 
 constexpr int group = 16;  // elements
 
@@ -87,12 +87,12 @@ class PackedCopier {
     if (exists)
       valid =
           state_.f().select(*exists, state_.f().constant(u32, width_), state_.f().constant(u32, 0));
-    state_.f().copy_async(to, from, width_, codegen::CacheOperator::ca, valid);
+    state_.f().copy_async(to, from, width_, ir::CacheOperator::ca, valid);
   }
 
   void copy_now(Pointer to, Pointer from, const std::optional<Value>& exists) {
     for (int at = 0; at < width_; at += 4) {
-      const codegen::Variable word = state_.f().variable(zero_value(state_.f(), b32));
+      const ir::Variable word = state_.f().variable(zero_value(state_.f(), b32));
       const auto read = [&] {
         state_.f().set(word, state_.f().load(state_.f().offset(from, at), b32));
       };

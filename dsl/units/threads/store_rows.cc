@@ -11,7 +11,7 @@ namespace tartan::TARTAN_ABI {
 namespace detail {
 namespace {
 
-using codegen::Value;
+using ir::Value;
 
 class RowStorer {
  public:
@@ -90,7 +90,7 @@ class RowStorer {
     const std::size_t step = pairs() ? 2 : 1;
     for (std::size_t i = 0; i < values.size(); i += step) {
       const auto put = [&] {
-        const codegen::Pointer at = written_address_of(state_, to, 0, cols[i]);
+        const ir::Pointer at = written_address_of(state_, to, 0, cols[i]);
         if (step == 1) state_.f().store(at, values[i]);
         else if (bits(kind_.type) == 16)
           state_.f().store(at, state_.f().pack(values[i], values[i + 1], b32));

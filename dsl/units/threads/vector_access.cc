@@ -12,11 +12,11 @@
 namespace tartan::TARTAN_ABI {
 namespace {
 
-using codegen::Pointer;
-using codegen::Value;
 using detail::KernelState;
 using detail::Tensor;
 using detail::tensor_of;
+using ir::Pointer;
+using ir::Value;
 
 constexpr int widest = 16;  // bytes
 
@@ -97,7 +97,7 @@ class VectorAccess {
   }
 
   std::vector<Value> loaded(Pointer from, int bytes) {
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     const Type type = tensor_.type;
     const int count = bytes / element_;
     if (count == 1) return {f.load(from, type)};
@@ -119,7 +119,7 @@ class VectorAccess {
   }
 
   std::vector<Value> packed(std::span<const Value> values, int bytes) {
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     if (values.size() == 1 || element_ >= 4) return {values.begin(), values.end()};
     const int per_word = std::min(bytes, 4) / element_;
     const Type whole = bytes == 2 ? Type::u16 : u32;

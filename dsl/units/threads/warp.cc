@@ -10,8 +10,8 @@
 namespace tartan::TARTAN_ABI {
 namespace {
 
-using codegen::Value;
 using detail::KernelState;
+using ir::Value;
 
 // The kernel that the operands belong to, which a call on this line begins; otherwise nothing.
 std::shared_ptr<KernelState> begun(std::initializer_list<const Scalar*> operands, Here at) {
@@ -20,10 +20,10 @@ std::shared_ptr<KernelState> begun(std::initializer_list<const Scalar*> operands
 }
 
 // Moves a value of any type between lanes by `move`, which takes 32 bits.
-Value moved(codegen::FunctionBuilder& f, Value x, const std::function<Value(Value)>& move) {
+Value moved(ir::FunctionBuilder& f, Value x, const std::function<Value(Value)>& move) {
   if (x.type == Type::pred) {
     const Value word = f.select(x, f.constant(u32, 1), f.constant(u32, 0));
-    return f.compare(codegen::Compare::ne, move(word), f.constant(u32, 0));
+    return f.compare(ir::Compare::ne, move(word), f.constant(u32, 0));
   }
   if (bits(x.type) == 32) return move(x);
   if (bits(x.type) == 64) {

@@ -168,8 +168,8 @@ class BoxStorer {
 
   // Fences and waits for TMA are slow: use few batches.
   void store_by_tma(std::span<const Box> batch, int number) {
-    codegen::FunctionBuilder& f = state_.f();
-    std::vector<codegen::Pointer> maps;
+    ir::FunctionBuilder& f = state_.f();
+    std::vector<ir::Pointer> maps;
     for (const Box& box : batch)
       maps.push_back(
           matrix_.map(line_elements(box), lines(box), swizzle(box), adds_ ? to_.type : Type::none));
@@ -208,7 +208,7 @@ class BoxStorer {
     return out;
   }
 
-  codegen::Value is_issuer() { return state_.value(thread_index(state_) % threads_ == 0); }
+  ir::Value is_issuer() { return state_.value(thread_index(state_) % threads_ == 0); }
 
   // Waits until TMA has read all batches in shared memory except `but`. Others know once they meet.
   void wait_for_tma(int but) {
@@ -266,9 +266,8 @@ class BoxStorer {
     state_.staging.batch = by_tma ? std::min(all, most / state_.staging.slots) : 1;
     const std::string name = state_.names.unused("staging");
     const int bytes = owners * state_.staging.slots * state_.staging.batch * box_bytes();
-    const codegen::Pointer base = in_ring
-                                      ? state_.memories.all()[static_cast<std::size_t>(ring)].base
-                                      : state_.memories.share(state_.f(), name, bytes, align);
+    const ir::Pointer base = in_ring ? state_.memories.all()[static_cast<std::size_t>(ring)].base
+                                     : state_.memories.share(state_.f(), name, bytes, align);
     state_.staging.memory = state_.memories.add({base, true, bytes});
     state_.staging.box_bytes = box_bytes(), state_.staging.threads = threads_;
     return true;

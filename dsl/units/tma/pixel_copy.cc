@@ -86,20 +86,20 @@ class PixelCopy {
   }
 
   void copy_by_tma(const Scalar& first) {
-    const codegen::Pointer map = this->map();
+    const ir::Pointer map = this->map();
     state_.memories.of(tensor_of(from_.rows())).ever_read = true;
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     f.if_then(state_.fill->issuer, [&] {
       stop_beyond_filter();
       const Position at = position(first);
-      std::vector<codegen::Value> pixel, offsets;  // the innermost dimension first
+      std::vector<ir::Value> pixel, offsets;  // the innermost dimension first
       for (std::size_t d = dimensions_; d-- > 0;) {
         pixel.push_back(state_.value(at.pixel[d], s32));
         const Scalar offset = k_.convert(tap_[d], u32, at_) * filter_.dilation_of(d);
         offsets.push_back(state_.value(offset, u32));
       }
       for (std::int64_t x = 0; x < columns(); x += boxes_.panel) {
-        std::vector<codegen::Value> coordinates{state_.value(as_signed(channel_) + x, s32)};
+        std::vector<ir::Value> coordinates{state_.value(as_signed(channel_) + x, s32)};
         coordinates.insert(coordinates.end(), pixel.begin(), pixel.end());
         coordinates.push_back(state_.value(at.image, u32));
         f.pixels_load(address_of(state_, to_, 0, x), map, coordinates, offsets, state_.fill->full);
@@ -209,7 +209,7 @@ class PixelCopy {
     return out;
   }
 
-  codegen::Pointer map() {
+  ir::Pointer map() {
     CompiledMap wanted{.extents = numbers_.extents,
                        .strides = numbers_.strides,
                        .box = {static_cast<int>(boxes_.panel), static_cast<int>(rows())},

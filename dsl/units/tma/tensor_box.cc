@@ -92,12 +92,12 @@ class TensorBox {
   }
 
   void copy_by_tma() {
-    codegen::FunctionBuilder& f = state_.f();
-    const codegen::Pointer map = this->map();
+    ir::FunctionBuilder& f = state_.f();
+    const ir::Pointer map = this->map();
     state_.memories.of(tensor_of(from_.rows())).ever_read = true;
     f.if_then(state_.fill->issuer, [&] {
       for (std::int64_t x = 0; x < size_.back(); x += boxes_.panel) {
-        std::vector<codegen::Value> coordinates{state_.value(as_signed(origin_.back()) + x, s32)};
+        std::vector<ir::Value> coordinates{state_.value(as_signed(origin_.back()) + x, s32)};
         for (std::size_t d = size_.size() - 1; d-- > 0;)
           coordinates.push_back(state_.value(as_signed(origin_[d]), s32));
         f.tensor_load(address_of(state_, to_, 0, x), map, coordinates, state_.fill->full);
@@ -117,7 +117,7 @@ class TensorBox {
   Scalar as_signed(const Scalar& x) { return detail::as_signed(k_, state_, x, at_); }
   Scalar bits_of(const Scalar& x) { return k_.bitcast(x, u32, at_); }
 
-  codegen::Pointer map() {
+  ir::Pointer map() {
     CompiledMap wanted{.extents = numbers_.extents,
                        .strides = numbers_.strides,
                        .box = {static_cast<int>(boxes_.panel)},

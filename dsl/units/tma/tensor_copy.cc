@@ -65,7 +65,7 @@ class BoxCopier {
   struct Share {
     std::int64_t line, lines;  // elements of a line, and lines, of the larger shares
     Scalar along = 0, first = 0;
-    codegen::Value blocks = {};  // blocks that receive it, one bit each; none: this one
+    ir::Value blocks = {};  // blocks that receive it, one bit each; none: this one
     Sharing sharing = Sharing::none;
     // Whether this CTA's share has a period less; none: all are alike.
     std::optional<Scalar> is_smaller = {};
@@ -141,7 +141,7 @@ class BoxCopier {
                            hints_.eviction);
   }
 
-  codegen::Pointer map(std::int64_t lines) {
+  ir::Pointer map(std::int64_t lines) {
     const bool rounds = state_.memories.of(to_).rounded_to_tf32;
     return matrix_.map(static_cast<int>(width_), static_cast<int>(lines), swizzle_,
                        rounds ? tf32 : Type::none);
@@ -176,15 +176,15 @@ class BoxCopier {
     Sharing sharing;
     int count;
     Scalar number;
-    codegen::Value bits;
+    ir::Value bits;
   };
   Receivers receivers() {
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     const int blocks = state_.config.options.cluster, rows = cluster_rows(state_),
               cols = blocks / rows;
     const Scalar rank = block_of_cluster(state_);
     const auto bits = [&](std::uint32_t of_first, const Scalar& first) {
-      const codegen::Value all = f.constant(u32, std::int64_t{of_first});
+      const ir::Value all = f.constant(u32, std::int64_t{of_first});
       return first.constant() ? all : f.shift_left(all, state_.value(first, u32));
     };
     if (hints_.among == Among::row) {

@@ -45,14 +45,14 @@ std::string tensor_numbers(const KernelState& state, const GlobalTensor& tensor,
   return {};
 }
 
-codegen::Pointer tensor_map(KernelState& state, const GlobalTensor& from, const Tensor& to,
-                            CompiledMap wanted) {
+ir::Pointer tensor_map(KernelState& state, const GlobalTensor& from, const Tensor& to,
+                       CompiledMap wanted) {
   const Tensor& matrix = tensor_of(from.rows());
   wanted.of = state.memories.of(matrix).param;
   wanted.type = state.memories.of(to).rounded_to_tf32 ? tf32 : unsigned_of(bits(matrix.type));
   if (const auto map = state.launch.find_map(matrix.memory, wanted)) return *map;
   wanted.name = matrix.name + "_map";
-  const codegen::Pointer map = state.f().add_tensor_map();
+  const ir::Pointer map = state.f().add_tensor_map();
   state.launch.add_map(matrix.memory, std::move(wanted), map);
   return map;
 }

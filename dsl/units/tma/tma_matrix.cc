@@ -129,20 +129,19 @@ std::string TmaMatrix::divide_lines(std::int64_t panel) {
   return {};
 }
 
-std::vector<codegen::Value> TmaMatrix::coordinates(const Scalar& along, const Scalar& first) const {
+std::vector<ir::Value> TmaMatrix::coordinates(const Scalar& along, const Scalar& first) const {
   return coordinates_at(inner() + along, outer() + first);
 }
 
-std::vector<codegen::Value> TmaMatrix::coordinates_at(const Scalar& inner,
-                                                      const Scalar& outer) const {
-  std::vector<codegen::Value> out{state_.value(panel_ ? Scalar(0) : inner, u32)};
+std::vector<ir::Value> TmaMatrix::coordinates_at(const Scalar& inner, const Scalar& outer) const {
+  std::vector<ir::Value> out{state_.value(panel_ ? Scalar(0) : inner, u32)};
   if (panel_) out.push_back(state_.value(inner / panel_, u32));
   out.push_back(state_.value(outer, u32));
   if (matrix_.matrix_at) out.push_back(state_.value(*matrix_.matrix_at, u32));
   return out;
 }
 
-codegen::Pointer TmaMatrix::map(int along, int lines, int swizzle, Type type) {
+ir::Pointer TmaMatrix::map(int along, int lines, int swizzle, Type type) {
   const Memory& memory = state_.memories.of(matrix_);
   if (type == Type::none) type = unsigned_of(bits(matrix_.type));
   CompiledMap wanted{.of = memory.param, .type = type};
@@ -152,7 +151,7 @@ codegen::Pointer TmaMatrix::map(int along, int lines, int swizzle, Type type) {
   if (matrix_.matrix_at) wanted.box.push_back(1);
   if (const auto map = state_.launch.find_map(matrix_.memory, wanted)) return *map;
   wanted.name = matrix_.name + "_map";
-  const codegen::Pointer map = state_.f().add_tensor_map();
+  const ir::Pointer map = state_.f().add_tensor_map();
   state_.launch.add_map(matrix_.memory, std::move(wanted), map);
   return map;
 }

@@ -30,11 +30,11 @@ class TmaMatrix {
   std::string divide_lines(std::int64_t panel);
   /// The map for boxes of `lines` lines of `along` elements, shared by all such boxes. `type`: of
   /// elements that TMA computes with (it rounds to tf32); without one, it moves bits.
-  codegen::Pointer map(int along, int lines, int swizzle, Type type = Type::none);
+  ir::Pointer map(int along, int lines, int swizzle, Type type = Type::none);
   /// The coordinates of a box in this tile that starts at element `along` of line `first`.
-  std::vector<codegen::Value> coordinates(const Scalar& along, const Scalar& first) const;
+  std::vector<ir::Value> coordinates(const Scalar& along, const Scalar& first) const;
   /// The coordinates of a box that starts at element `inner` of line `outer` of the matrix.
-  std::vector<codegen::Value> coordinates_at(const Scalar& inner, const Scalar& outer) const;
+  std::vector<ir::Value> coordinates_at(const Scalar& inner, const Scalar& outer) const;
   /// Where this tile begins in the matrix: the element of a line, and the line.
   const Scalar& inner() const { return is_row_major_ ? matrix_.col_at : matrix_.row_at; }
   const Scalar& outer() const { return is_row_major_ ? matrix_.row_at : matrix_.col_at; }
@@ -85,8 +85,8 @@ std::string tensor_numbers(const KernelState& state, const GlobalTensor& tensor,
 /// the box begins in the last dimension.
 std::string tensor_problem(const KernelState& state, const Tensor& to, const Scalar& inner);
 /// The map with these numbers, which may be there already.
-codegen::Pointer tensor_map(KernelState& state, const GlobalTensor& from, const Tensor& to,
-                            CompiledMap wanted);
+ir::Pointer tensor_map(KernelState& state, const GlobalTensor& from, const Tensor& to,
+                       CompiledMap wanted);
 /// A coordinate in s32. Origins may be negative; sizes are below 2^31.
 Scalar as_signed(Builder& k, KernelState& state, const Scalar& x, const std::source_location& at);
 

@@ -13,8 +13,8 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Pointer;
-using codegen::Value;
+using ir::Pointer;
+using ir::Value;
 
 // The direction of the tile's 16-byte rows, and whether ldmatrix must transpose for the fragment.
 struct LdmatrixPlan {
@@ -213,7 +213,7 @@ class Loader {
     const auto exists = is_inside(state_, from_, row, col);
     const Pointer place = address_of(state_, from_, row, col);
     if (!exists) return state_.f().load(place, type);
-    const codegen::Variable out = state_.f().variable(zero_value(state_.f(), type));
+    const ir::Variable out = state_.f().variable(zero_value(state_.f(), type));
     state_.f().if_then(*exists, [&] { state_.f().set(out, state_.f().load(place, type)); });
     return state_.f().get(out);
   }

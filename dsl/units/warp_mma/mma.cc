@@ -8,7 +8,7 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Value;
+using ir::Value;
 
 std::string made_at(const Place& place) { return fmt::format("{}:{}", place.file, place.line); }
 
@@ -43,7 +43,7 @@ class Multiplier {
   std::vector<Value> registers(const Fragment& fragment, bool negate) {
     std::vector<Value> out = registers_of(fragment);
     if (!negate) return out;
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     const int element = bits(fragment.kind().type);
     const std::int64_t signs = element == 8 ? 0x80808080 : element == 16 ? 0x80008000 : 0x80000000;
     for (Value& each : out)

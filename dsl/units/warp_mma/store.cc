@@ -13,8 +13,8 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Pointer;
-using codegen::Value;
+using ir::Pointer;
+using ir::Value;
 
 class Storer {
  public:
@@ -168,7 +168,7 @@ class Storer {
 
   // One or two bytes of a register.
   Value bytes(Value word, int first, bool two) {
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     const Value low = f.shift_right(f.bitcast(word, u32), f.constant(u32, 8 * first));
     return f.convert(low, two ? Type::u16 : Type::u8);
   }

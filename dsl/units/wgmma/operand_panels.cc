@@ -7,7 +7,7 @@
 
 namespace tartan::TARTAN_ABI::detail {
 
-using codegen::Value;
+using ir::Value;
 
 namespace {
 
@@ -60,7 +60,7 @@ TileDescriptors::TileDescriptors(KernelState& state, const Tensor& tile,
                                  const OperandPanels& panels, int step, const Scalar& first,
                                  StageAccess access)
     : state_(state), panels_(panels), step_(step) {
-  codegen::FunctionBuilder& f = state.f();
+  ir::FunctionBuilder& f = state.f();
   const Value address = f.shared_address(address_of(state, tile, 0, 0));
   const Value begin = state.value(state.scalar(address) + first, u32);
   // Along k, an instruction rarely crosses its panel.
@@ -74,7 +74,7 @@ TileDescriptors::TileDescriptors(KernelState& state, const Tensor& tile,
 }
 
 Value TileDescriptors::at(int step, int bits) const {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   std::int64_t bytes = 0;
   if (panels_.along_k) {
     const std::int64_t along = std::int64_t{step} * step_;
@@ -89,7 +89,7 @@ Value TileDescriptors::at(int step, int bits) const {
 // In a cluster, shared addresses hold the block's rank above their 18 bits: a descriptor has its
 // panel distance there.
 Value TileDescriptors::within_block(Value address) const {
-  codegen::FunctionBuilder& f = state_.f();
+  ir::FunctionBuilder& f = state_.f();
   if (state_.config.options.cluster == 1) return address;
   return f.bit_and(address, f.constant(u32, 0x3FFFF));
 }

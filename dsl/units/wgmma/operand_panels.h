@@ -39,15 +39,15 @@ class TileDescriptors {
   TileDescriptors(KernelState& state, const Tensor& tile, const OperandPanels& panels, int step,
                   const Scalar& first, StageAccess access);
   /// For k-step `step`, of elements of `bits` bits.
-  codegen::Value at(int step, int bits) const;
+  ir::Value at(int step, int bits) const;
 
  private:
-  codegen::Value within_block(codegen::Value address) const;
+  ir::Value within_block(ir::Value address) const;
 
   KernelState& state_;
   OperandPanels panels_;
   int step_;
-  codegen::Value low_;
+  ir::Value low_;
   std::int64_t high_ = 0;
 };
 

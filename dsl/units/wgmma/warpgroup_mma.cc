@@ -11,7 +11,7 @@
 namespace tartan::TARTAN_ABI::detail {
 namespace {
 
-using codegen::Value;
+using ir::Value;
 
 // Bytes of one instruction along k; for a sparse A, of its kept elements.
 constexpr int step_bytes = tensor_step_bytes;
@@ -83,7 +83,7 @@ class Product {
       : state_(state), form_(form), options_(options), sums_(std::move(sums)), fresh_(fresh) {}
 
   std::vector<Fragment> multiply(Left a, const Right& b) {
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     const bool zero = std::all_of(sums_.begin(), sums_.end(), [&](const Fragment& each) {
       return is_still_zero(state_, each);
     });
@@ -101,7 +101,7 @@ class Product {
 
  private:
   std::vector<Value> operands(const Left& a, const Right& b, int step, bool from_zero) {
-    codegen::FunctionBuilder& f = state_.f();
+    ir::FunctionBuilder& f = state_.f();
     std::vector<Value> out = a.operand(step);
     out.push_back(b.descriptors.at(step, bits(form_.b)));
     if (form_.sparsity != isa::Sparsity::dense) {

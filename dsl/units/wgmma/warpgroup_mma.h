@@ -20,8 +20,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const Tensor& a,
                                          const Tensor& b, const Scalar& group,
-                                         std::vector<codegen::Value> metadata = {},
-                                         bool fresh = false);
+                                         std::vector<ir::Value> metadata = {}, bool fresh = false);
 std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& form,
                                          const MmaOptions& options,
                                          const std::vector<Fragment>& sums, const WarpTile& a,

@@ -99,7 +99,7 @@ class Fragment {
   std::shared_ptr<detail::KernelState> state_;
   FragmentKind kind_;
   Major major_ = Major::none;               // wmma: how it was loaded
-  std::vector<codegen::Value> registers_;   // empty: an error was reported where it was made
+  std::vector<ir::Value> registers_;        // empty: an error was reported where it was made
   std::shared_ptr<detail::Flight> flight_;  // of a product that may still be computing them
   std::size_t first_ = 0;                   // of its registers
   std::shared_ptr<detail::VariableRecord> variable_;  // that it was read from

@@ -99,7 +99,7 @@ class Scalar {
 
   // The value is value_ + addend_; without a state, addend_ alone.
   std::shared_ptr<detail::KernelState> state_;
-  codegen::Value value_;
+  ir::Value value_;
   std::int64_t addend_ = 0;
   std::optional<double> real_;              // a floating-point constant, and nothing else
   std::int64_t multiple_ = 1;               // divides value_
@@ -128,7 +128,7 @@ class ScalarVariable {
   friend class Scalar;
   ScalarVariable() = default;
   std::shared_ptr<detail::KernelState> state_;
-  codegen::Variable variable_;
+  ir::Variable variable_;
 };
 
 /// An operand, and the line of its expression.

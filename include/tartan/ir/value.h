@@ -4,7 +4,7 @@
 
 #include "tartan/isa/type.h"
 
-namespace tartan::TARTAN_ABI::codegen {
+namespace tartan::TARTAN_ABI::ir {
 
 /// A scalar, or one 32-bit fragment register. Types: pred, u16, u32, s32, u64, s64, f16, bf16, f32,
 /// f64, b32 (fragment registers). The type determines signedness: division, right shift, comparison
@@ -22,4 +22,4 @@ struct Variable {
   Type type = Type::none;
 };
 
-}  // namespace tartan::TARTAN_ABI::codegen
+}  // namespace tartan::TARTAN_ABI::ir
