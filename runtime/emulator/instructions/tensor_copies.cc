@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "compiler/isa/hints.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/instructions/tensor_operands.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -150,11 +149,8 @@ void copy_all(Warp& warp, const Op& op) {
 
 void decode_copy(Decoder& d) {
   const isa::Spelling& spelling = d.spelling.as_read();
-  const auto pair = is_of_pair(d);
+  const auto pair = is_matched_of_pair(d);
   if (!pair) return;
-  d.spelling.ignore_all();
-  if (spelling.signatures.empty())
-    return d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
   if (!d.expect_operands(2, 2)) return;
   std::uint32_t shape = 0;
   while (!spelling.has(copy_shapes[shape].shape) ||

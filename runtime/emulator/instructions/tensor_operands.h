@@ -20,6 +20,9 @@ bool may_allocate(Warp& warp, TensorMemory& memory, std::uint32_t columns);
 /// Reads .cta_group: whether the instruction is for a pair of CTAs, which all or none of a kernel's
 /// are. Nothing where it is refused.
 std::optional<bool> is_of_pair(Decoder& d);
+/// The same of an instruction whose other qualifiers are those of a signature; nothing, too, where
+/// it has none.
+std::optional<bool> is_matched_of_pair(Decoder& d);
 /// The CTAs that an instruction of one CTA or a pair works on, the even one first; empty after a
 /// finding: there is no pair, or one of the two has exited.
 std::vector<Block*> ctas_of(Warp& warp, bool pair, int lane);

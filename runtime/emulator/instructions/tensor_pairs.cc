@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "compiler/isa/hints.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/tensor_operands.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -39,6 +40,16 @@ std::optional<bool> is_of_pair(Decoder& d) {
   }
   group = own;
   return pair;
+}
+
+std::optional<bool> is_matched_of_pair(Decoder& d) {
+  const isa::Spelling& spelling = d.spelling.as_read();
+  const auto pair = is_of_pair(d);
+  if (!pair) return pair;
+  d.spelling.ignore_all();
+  if (!spelling.signatures.empty()) return pair;
+  d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
+  return std::nullopt;
 }
 
 namespace {

@@ -10,7 +10,6 @@
 #include <bit>
 #include <utility>
 
-#include "compiler/isa/hints.h"
 #include "runtime/emulator/instructions/bulk.h"
 #include "runtime/emulator/instructions/mbarriers.h"
 #include "runtime/emulator/instructions/table.h"
@@ -388,11 +387,8 @@ void multiply(Warp& warp, const Op& op) {
 // added, and by which power of two it is divided; of .ws the zero-column mask.
 void decode_mma(Decoder& d) {
   const isa::Spelling& spelling = d.spelling.as_read();
-  const auto pair = is_of_pair(d);
+  const auto pair = is_matched_of_pair(d);
   if (!pair) return;
-  d.spelling.ignore_all();
-  if (spelling.signatures.empty())
-    return d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
   const auto kind = kind_of(spelling);
   if (!kind || spelling.has("decompress::lut::b"_q)) return d.unsupported("a kind of sm_107");
   std::array<std::uint32_t, word_count> words{};

@@ -8,7 +8,6 @@
 #include <bit>
 #include <vector>
 
-#include "compiler/isa/hints.h"
 #include "runtime/emulator/instructions/table.h"
 #include "runtime/emulator/instructions/tensor_operands.h"
 #include "runtime/emulator/machine/cluster.h"
@@ -55,12 +54,8 @@ void shift_all(Warp& warp, const Op& op) {
 }
 
 void decode_shift(Decoder& d) {
-  const isa::Spelling& spelling = d.spelling.as_read();
-  const auto pair = is_of_pair(d);
+  const auto pair = is_matched_of_pair(d);
   if (!pair) return;
-  d.spelling.ignore_all();
-  if (spelling.signatures.empty())
-    return d.error(isa::mismatch_rule(spelling), isa::mismatch(spelling));
   if (!d.expect_operands(1, 1)) return;
   d.rest_on(Trust::Assumed, shift_source);
   Op& op = d.emit(shift_all);
