@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/kernels/block_scaled.h"
 
-#include <algorithm>
-
 #include "kernels/registry/families.h"
 
 namespace tartan::TARTAN_ABI::builtins {
 
 using kernels::BlockScaled;
-
-// If none of them is given, they are chosen where tcgen05 multiplies.
-constexpr const char* schedule[] = {"tile",      "warps",      "products", "stages",
-                                    "producers", "persistent", "cluster"};
 
 void add_block_scaled(KernelRegistry& registry) {
   registry.add({"block_scaled", "block-scaled GEMM of e4m3 to e2m1, one scale per block along k",
@@ -23,9 +17,7 @@ void add_block_scaled(KernelRegistry& registry) {
                   reader.check(options.m, options.n, options.k, options.a, options.b, options.c);
                   const auto read = reader.result(options);
                   if (!read) return read.diags();
-                  const bool chosen = std::ranges::any_of(
-                      schedule, [&](const char* each) { return request.gives(each); });
-                  if (!chosen) options = tuned(options, request.gpu);
+                  if (!gives_schedule<BlockScaled>(request)) options = tuned(options, request.gpu);
                   const auto grid = [=](int m, int n, int multiprocessors) {
                     return options.grid_x(m, n, multiprocessors);
                   };

@@ -82,6 +82,19 @@ std::vector<std::string> add_options(KernelRegistry& registry, std::string_view 
   return words;
 }
 
+/// Whether the request gives any of what tuned() would choose.
+template <typename Options>
+bool gives_schedule(const Request& request) {
+  bool out = false;
+  Options usual;
+  kernels::detail::each_member<true>(
+      [&](const auto& row, const auto&) {
+        out |= kernels::detail::is_chosen(row.chosen) && request.gives(row.word);
+      },
+      usual);
+  return out;
+}
+
 /// Reads options of a request, and collects what is wrong with them.
 class OptionReader {
  public:

@@ -147,7 +147,6 @@ unsigned ScaledGemm::grid_x(int rows, int cols, int multiprocessors, int groups)
   return static_cast<unsigned>(std::max<std::int64_t>(quotient_up(all, waves), 1) * together);
 }
 
-namespace detail {
 namespace {
 
 // By tcgen05, not measured. A warpgroup multiplies 128 rows; the promotion of one runs while the
@@ -167,16 +166,13 @@ ScaledGemm tuned_by_rule(ScaledGemm out, const Gpu& gpu) {
   return out;
 }
 
-}  // namespace
-}  // namespace detail
-
 // The fastest that has what is given.
-static std::optional<ScaledGemm> fastest(const ScaledGemm& options, const Gpu& gpu, int groups,
-                                         const std::function<bool(const ScaledGemm&)>& hold) {
+std::optional<ScaledGemm> fastest(const ScaledGemm& options, const Gpu& gpu, int groups,
+                                  const std::function<bool(const ScaledGemm&)>& hold) {
   ScaledGemm out = options;
   const Target& target = gpu.target();
   if (target.has(Feature::tensor_memory)) {
-    out = detail::tuned_by_rule(out, gpu);
+    out = tuned_by_rule(out, gpu);
     return hold(out) ? std::optional(out) : std::nullopt;
   }
   if (!target.has(Feature::wgmma)) {
@@ -236,6 +232,8 @@ static std::optional<ScaledGemm> fastest(const ScaledGemm& options, const Gpu& g
     }
   return least > 0 ? std::optional(out) : std::nullopt;
 }
+
+}  // namespace
 
 ScaledGemm tuned(const ScaledGemm& options, const Gpu& gpu, int groups) {
   const auto any = [](const ScaledGemm&) { return true; };
