@@ -7,6 +7,8 @@ namespace {
 
 using namespace testing_delta_rule;
 
+constexpr const char* targets[] = {"sm_80", "sm_90a", "sm_100a", "sm_120a"};
+
 Target target_of(const char* arch) { return *Target::parse(arch); }
 
 Device checked() { return *Device::open("emulator", {.checks = Checks::all}); }
@@ -14,14 +16,14 @@ Device checked() { return *Device::open("emulator", {.checks = Checks::all}); }
 DeltaRule on(const char* arch, DeltaRule with = {}) { return tuned(with, target_of(arch)); }
 
 TEST(DeltaRule, IsTheRecurrenceOfOneChunk) {
-  for (const char* arch : {"sm_80", "sm_90a"}) {
+  for (const char* arch : targets) {
     Device device = checked();
     expect_prefill(device, target_of(arch), on(arch), {.lengths = {64}});
   }
 }
 
 TEST(DeltaRule, IsTheRecurrenceOfPackedSequences) {
-  for (const char* arch : {"sm_80", "sm_90a"}) {
+  for (const char* arch : targets) {
     Device device = checked();
     expect_prefill(device, target_of(arch), on(arch),
                    {.key_dim = 64,
@@ -34,7 +36,7 @@ TEST(DeltaRule, IsTheRecurrenceOfPackedSequences) {
 }
 
 TEST(DeltaRule, TakesAStateAndSharedKeys) {
-  for (const char* arch : {"sm_80", "sm_90a"}) {
+  for (const char* arch : targets) {
     Device device = checked();
     expect_prefill(device, target_of(arch), on(arch),
                    {.key_dim = 64,
@@ -72,7 +74,7 @@ TEST(DeltaRule, TakesStrongGates) {
 }
 
 TEST(DeltaRule, HasChannelGates) {
-  for (const char* arch : {"sm_80", "sm_90a"})
+  for (const char* arch : targets)
     for (const Type type : {f16, bf16}) {
       Device device = checked();
       expect_prefill(device, target_of(arch), on(arch),
@@ -101,7 +103,7 @@ TEST(DeltaRule, ChannelGatesHaveAllSizes) {
 // What other sequences have does not matter: neither NaN nor how many there are.
 TEST(DeltaRule, SequencesDoNotAffectEachOther) {
   for (const bool channels : {false, true})
-    for (const char* arch : {"sm_80", "sm_90a"}) {
+    for (const char* arch : targets) {
       const Problem of{.key_dim = 64,
                        .value_dim = 64,
                        .channel_gates = channels,
@@ -132,7 +134,7 @@ TEST(DeltaRule, SequencesDoNotAffectEachOther) {
 }
 
 TEST(DeltaRule, DecodesTokenByToken) {
-  for (const char* arch : {"sm_80", "sm_90a"})
+  for (const char* arch : targets)
     for (const bool channels : {false, true}) {
       Device device = checked();
       const DeltaRuleDecode with = tuned(DeltaRuleDecode{}, target_of(arch));
