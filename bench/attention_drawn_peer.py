@@ -5,8 +5,8 @@
     python3 bench/attention_drawn_peer.py --seed 71 --count 400     # with PyTorch and the package tartan, on a GPU
 
 Head dimensions of 64, 96, 128 and 256; causal, full and with a window; 16 to 1024 keys; heads that share keys; packed
-sequences; 16 to 4096 heads of all batches. Each is measured as compiled for its number of keys, and as compiled without
-it. The ratio is to the fastest of: scaled_dot_product_attention by cuDNN and by FlashAttention; with a window
+sequences; 16 to 4096 heads of all batches. Kernels are compiled without a number of keys, as for a model whose lengths
+vary. The ratio is to the fastest of: scaled_dot_product_attention by cuDNN and by FlashAttention; with a window
 FlashAttention alone; of packed sequences FlashAttention and, where causal, cuDNN's over padded ones. Times are medians
 of ten launches back to back. Six heads of each are compared with a plain f32 computation.
 """
@@ -19,7 +19,6 @@ import statistics
 from peer import seconds, torch_type
 
 LAUNCHES, TIMES, WRONG = 10, 3, 0.03
-HINTS = (64, 128, 192, 256, 384, 512, 768, 1024)
 
 
 def draw(rng):
@@ -42,26 +41,24 @@ def draw(rng):
                                                           for _ in range(4)]}
 
 
-def options_of(case, known):
+def options_of(case):
     out = {"type": case["type"], "head_dim": case["d"], "causal": case["mask"] != "full"}
     for name in ("window", "packed"):
         if case[name]:
             out[name] = True
-    if known:
-        most = min(case["keys"], case["window"] or case["keys"])
-        out["keys"] = next(each for each in HINTS if each >= most)
     return out
+
+
+def key_of(case):
+    return tuple(sorted(options_of(case).items()))
 
 
 def compile_all(tartan, device, cases):
     """Loaded kernels by their options; the driver assembles many at a time."""
     kernels = {}
     for case in cases:
-        for known in (True, False):
-            options = options_of(case, known)
-            key = tuple(sorted(options.items()))
-            if key not in kernels:
-                kernels[key] = tartan.compile("attention", device, **options)
+        if key_of(case) not in kernels:
+            kernels[key_of(case)] = tartan.compile("attention", device, **options_of(case))
     with concurrent.futures.ThreadPoolExecutor() as pool:
         return dict(zip(kernels, pool.map(device.load, kernels.values())))
 
@@ -99,7 +96,7 @@ class Problem:
             scores.masked_fill_(rows[None] <= rows[:, None] - case["window"], float("-inf"))
         return torch.softmax(scores, -1) @ v
 
-    def ours(self, function, options):
+    def ours(self, function):
         case, stream = self.case, self.torch.cuda.current_stream().cuda_stream
         rows = self.q.shape[0] if case["packed"] else case["keys"]
         words = [rows, rows, case["heads"], case["kv_heads"], case["d"] ** -0.5]
@@ -107,7 +104,7 @@ class Problem:
         words += [case["batch"]] if case["packed"] else []
         words += [self.q, self.k, self.v, self.o, self.lse]
         words += [self.starts, self.starts] if case["packed"] else []
-        tile = 64 if "keys" in options else 192 if case["d"] <= 96 else 128
+        tile = 192 if case["d"] <= 96 else 128
         grid = (-(-case["keys"] // tile), 0, 0) if case["packed"] else (0, 0, case["batch"])
         return lambda: function(*words, grid=grid, stream=stream)
 
@@ -150,7 +147,7 @@ def microseconds(torch, run):
 
 
 def measure(torch, kernels, case):
-    """The ratio with the number of keys known and without, and the error."""
+    """The ratio and the error."""
     problem = Problem(torch, case)
     times = []
     for run in problem.peers():
@@ -158,28 +155,22 @@ def measure(torch, kernels, case):
             times.append(microseconds(torch, run))
         except (RuntimeError, TypeError):  # a backend that does not take the problem
             pass
-    ratios, error = [], 0.0
-    for known in (True, False):
-        options = options_of(case, known)
-        run = problem.ours(kernels[tuple(sorted(options.items()))], options)
-        problem.o.fill_(float("nan"))
-        run()
-        torch.cuda.synchronize()
-        if problem.o.isnan().any():
-            error = float("inf")
-        for place in case["places"]:
-            shown = problem.head(problem.o, *place)
-            error = max(error, (shown - problem.expected(*place)).abs().max().item())
-        ratios.append(min(times) / microseconds(torch, run))
-    return ratios, error
+    run = problem.ours(kernels[key_of(case)])
+    problem.o.fill_(float("nan"))
+    run()
+    torch.cuda.synchronize()
+    error = float("inf") if problem.o.isnan().any() else 0.0
+    for place in case["places"]:
+        shown = problem.head(problem.o, *place)
+        error = max(error, (shown - problem.expected(*place)).abs().max().item())
+    return min(times) / microseconds(torch, run), error
 
 
 def summary(name, rows):
-    def of(values):
-        mean = math.exp(sum(map(math.log, values)) / len(values))
-        return f"{mean:5.2f} {min(values):5.2f} {sum(each < 1 for each in values):4}"
+    values = [each for _, each in rows]
     if rows:
-        print(f"{name:16}{len(rows):5}   {of([each[0] for _, each in rows])}   {of([each[1] for _, each in rows])}")
+        mean = math.exp(sum(map(math.log, values)) / len(values))
+        print(f"{name:16}{len(rows):5}   {mean:5.2f} {min(values):5.2f} {sum(each < 1 for each in values):4}")
 
 
 def main():
@@ -195,15 +186,14 @@ def main():
     kernels = compile_all(tartan, tartan.Device("cuda:0"), cases)
     rows, wrong = [], 0
     for case in cases:
-        ratios, error = measure(torch, kernels, case)
+        ratio, error = measure(torch, kernels, case)
         wrong += not error < WRONG
-        rows.append((case, ratios))
+        rows.append((case, ratio))
         print(f"{case['type']} d {case['d']} {case['mask']}{', packed' if case['packed'] else ''}, "
               f"batch {case['batch']}, {case['heads']} heads ({case['kv_heads']} of keys), {case['keys']} keys, "
-              f"window {case['window']}: "
-              f"{ratios[0]:.2f}, without the number of keys {ratios[1]:.2f}, error {error:.0e}"
+              f"window {case['window']}: {ratio:.2f}, error {error:.0e}"
               f"{'' if error < WRONG else ' WRONG'}", flush=True)
-    print(f"\nseed {words.seed}, {wrong} wrong; geometric mean, worst, below 1: for the number of keys, without it")
+    print(f"\nseed {words.seed}, {wrong} wrong; geometric mean, worst, below 1")
     summary("all", rows)
     for d in (64, 96, 128, 256):
         summary(f"d {d}", [each for each in rows if each[0]["d"] == d])

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bindings/c/cache.h"
+#include "bindings/c/load.h"
 #include "bindings/c/read_json.h"
 #include "bindings/c/times.h"
 #include "compiler/support/messages.h"
@@ -79,8 +79,8 @@ Json list_of(const KernelRegistry& registry) {
   return out;
 }
 
-Json info_of(const Compiled& compiled, Diags warnings, const StepTimes& times) {
-  Json parameters = Json::array();
+Json info_of(const Compiled& compiled, const Described& described, const StepTimes& times) {
+  Json parameters = Json::array(), variants = Json::array();
   for (const CompiledParam& each : compiled.params)
     parameters.push_back({{"name", each.name},
                           {"type", name(each.type)},
@@ -89,6 +89,8 @@ Json info_of(const Compiled& compiled, Diags warnings, const StepTimes& times) {
                           {"reads", each.reads},
                           {"writes", each.writes},
                           {"multiple_of", each.multiple_of}});
+  for (const builtins::Variant& each : described.variants) variants.push_back(each.option);
+  Diags warnings = described.warnings;
   warnings.append(compiled.warnings);
   return {{"name", compiled.name},
           {"target", compiled.target.arch.text()},
@@ -97,6 +99,7 @@ Json info_of(const Compiled& compiled, Diags warnings, const StepTimes& times) {
           {"dynamic_shared", compiled.dynamic_shared},
           {"cluster", compiled.cluster},
           {"parameters", std::move(parameters)},
+          {"variants", std::move(variants)},
           {"warnings", Json::parse(warnings.json())["diagnostics"]},
           {"microseconds", c::to_json(times)}};
 }
@@ -126,13 +129,12 @@ Result<std::shared_ptr<const tartan_kernel::State>> compiled_kernel(const char* 
   StepTimes times;
   const auto compiled = [&] {
     const StepClock clock(times);
-    const auto cache = c::used_cache();
-    return cache ? compile(described->kernel, *arch, *cache) : compile(described->kernel, *arch);
+    return c::compiled(described->kernel, *arch);
   }();
   if (!compiled) return about_kernel(name, compiled.diags());
-  return std::make_shared<const tartan_kernel::State>(
-      *compiled, *described, dumped(info_of(*compiled, described->warnings, times)),
-      explain_json(compiled->choices));
+  return std::make_shared<const tartan_kernel::State>(*compiled, *described,
+                                                      dumped(info_of(*compiled, *described, times)),
+                                                      explain_json(compiled->choices));
 }
 
 }  // namespace

@@ -8,14 +8,13 @@
 #include <optional>
 #include <vector>
 
-#include "bindings/c/cache.h"
 #include "bindings/c/kernel.h"
+#include "bindings/c/load.h"
 #include "bindings/c/times.h"
 #include "runtime/check_arguments.h"
 #include "tartan/ptx/parser.h"
 #ifdef TARTAN_LLVM
 #include "tartan/launch.h"
-#include "tartan/load.h"
 #endif
 
 using namespace tartan;
@@ -26,6 +25,7 @@ struct tartan_function {
   std::string info;
 #ifdef TARTAN_LLVM
   std::shared_ptr<const tartan_kernel::State> compiled;  // null: PTX text
+  std::vector<c::LoadedVariant> variants;                // of it
 #endif
 };
 
@@ -57,14 +57,6 @@ std::string info_of(const std::string& name, const std::vector<KernelParam>& par
   const Json info{
       {"name", name}, {"parameters", std::move(list)}, {"microseconds", c::to_json(times)}};
   return info.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-Result<LoadedKernel> loaded(Device& device, const std::string& ptx, const std::string& name,
-                            StepTimes& times) {
-  const StepClock clock(times);
-  const auto module = device.load(ptx, name);
-  if (!module) return module.diags();
-  return module->kernel(name);
 }
 
 // The caller's options, which may be those of an older or a newer header.
@@ -149,15 +141,6 @@ Diags refuse_shape(const tartan_launch_options& options) {
   return out;
 }
 
-Result<LoadedKernel> loaded(Device& device, const Compiled& compiled, StepTimes& times) {
-  const auto cache = c::used_cache();
-  if (!cache) return loaded(device, compiled.ptx, compiled.name, times);
-  const auto ready = Loader(device, *cache).load(compiled);
-  if (!ready) return ready.diags();
-  times = (*ready)->times;
-  return (*ready)->kernel;
-}
-
 std::vector<KernelParam> params_of(const Compiled& compiled) {
   std::vector<KernelParam> out;
   for (const CompiledParam& each : compiled.params)
@@ -165,23 +148,29 @@ std::vector<KernelParam> params_of(const Compiled& compiled) {
   return out;
 }
 
-// The grid of a launch: what the caller gives, else what options and sizes tell.
-Result<Dim3> grid_of(const tartan_kernel::State& kernel, const builtins::LaunchSizes& sizes) {
+// A grid that is known, or an error for each extent that is not.
+Result<Dim3> whole(const builtins::LaunchGrid& grid, const std::string& kernel) {
   Diags diags;
-  const auto computed = kernel.described.launch_grid(sizes);
-  const auto dim = [&](const char* name, std::uint32_t given, std::optional<std::uint32_t> found) {
-    if (given) return given;
+  const auto dim = [&](const char* name, std::optional<std::uint32_t> found) {
     if (!found)
       diags.report("launch-arguments"_rule, {},
                    fmt::format("the grid's {} is 0: expected a number of blocks, which neither the "
                                "options nor the arguments of kernel {} tell",
-                               name, kernel.compiled.name));
+                               name, kernel));
     return found.value_or(0);
   };
-  const Dim3 grid{dim("x", sizes.given.x, computed.x), dim("y", sizes.given.y, computed.y),
-                  dim("z", sizes.given.z, computed.z)};
+  const Dim3 out{dim("x", grid.x), dim("y", grid.y), dim("z", grid.z)};
   if (!diags.ok()) return diags;
-  return grid;
+  return out;
+}
+
+// The grid of a launch: what the caller gives, else what options and sizes tell.
+Result<Dim3> grid_of(const tartan_kernel::State& kernel, const builtins::LaunchSizes& sizes) {
+  auto grid = kernel.described.launch_grid(sizes);
+  if (sizes.given.x) grid.x = sizes.given.x;
+  if (sizes.given.y) grid.y = sizes.given.y;
+  if (sizes.given.z) grid.z = sizes.given.z;
+  return whole(grid, kernel.compiled.name);
 }
 
 // The scalar arguments of a launch, by name. What is no size is reported.
@@ -191,18 +180,22 @@ class ArgumentSizes {
       : compiled_(compiled), arguments_(arguments) {}
 
   std::int64_t operator()(std::string_view param) {
+    const std::int64_t value = number(param);
+    if (value >= 0) return value;
+    diags.report("launch-arguments"_rule, {},
+                 fmt::format("{} of kernel {}: expected a size of at least 0, found {}", param,
+                             compiled_.name, value));
+    return 0;
+  }
+  // Of what may be negative.
+  std::int64_t number(std::string_view param) const {
     const auto at = std::ranges::find(compiled_.params, param, &CompiledParam::name);
     assert(at != compiled_.params.end());
     const auto& bytes = arguments_[static_cast<size_t>(at - compiled_.params.begin())];
     std::int32_t value = 0;
     std::memcpy(&value, bytes.data(), std::min(bytes.size(), sizeof value));
-    if (at->type != u32 && value < 0) {
-      diags.report("launch-arguments"_rule, {},
-                   fmt::format("{} of kernel {}: expected a size of at least 0, found {}", param,
-                               compiled_.name, value));
-      return 0;
-    }
-    return static_cast<std::uint32_t>(value);
+    if (at->type == u32) return static_cast<std::uint32_t>(value);
+    return value;
   }
 
   Diags diags;
@@ -229,6 +222,14 @@ void check_work_space(const tartan_kernel::State& kernel, const builtins::Launch
   }
 }
 
+Status launch_variant(c::LoadedVariant& variant, const builtins::LaunchGrid& of,
+                      const Arguments& arguments, const Stream* stream, bool programmatic) {
+  const auto grid = whole(of, variant.compiled.name);
+  if (!grid) return grid.diags();
+  if (grid->count() == 0) return Done{};  // no query
+  return launch(variant.kernel, variant.compiled, *grid, arguments, stream, programmatic);
+}
+
 Status launch_compiled(tartan_function& function, const tartan_launch_options& options,
                        const Arguments& arguments, const Stream* stream) {
   const tartan_kernel::State& kernel = *function.compiled;
@@ -238,7 +239,12 @@ Status launch_compiled(tartan_function& function, const tartan_launch_options& o
   ArgumentSizes of(kernel.compiled, arguments);
   const builtins::LaunchSizes sizes{std::ref(of),
                                     function.device.multiprocessors(),
-                                    {options.grid[0], options.grid[1], options.grid[2]}};
+                                    {options.grid[0], options.grid[1], options.grid[2]},
+                                    [&](std::string_view param) { return of.number(param); }};
+  for (std::size_t i = 0; i < function.variants.size(); ++i)
+    if (const auto grid = kernel.described.variants[i].grid_of(sizes); grid && of.diags.ok())
+      return launch_variant(function.variants[i], *grid, arguments, stream, options.programmatic);
+  of.diags = {};
   const auto grid = grid_of(kernel, sizes);
   if (!of.diags.ok()) return of.diags;
   if (!grid) return grid.diags();
@@ -293,6 +299,24 @@ Result<Json> work_space(const tartan_function& function, const char* text,
   return out;
 }
 
+Status load(Device& device, const tartan_kernel& kernel, tartan_function*& out) {
+  const Compiled& compiled = kernel.state->compiled;
+  StepTimes times;
+  auto function = c::loaded(device, compiled, times);
+  if (!function) return function.diags();
+  auto variants = c::loaded_variants(device, *kernel.state);
+  if (!variants) return variants.diags();
+  out = new tartan_function{device, *function, info_of(compiled.name, params_of(compiled), times),
+                            kernel.state, *std::move(variants)};
+  return Done{};
+}
+
+#else
+
+Status load(Device&, const tartan_kernel&, tartan_function*&) {
+  return {"usage"_rule, "tartan_load: this build of Tartan has no compiled kernels"};
+}
+
 #endif
 
 Status launch_function(tartan_function& function, const tartan_launch_options* options,
@@ -319,21 +343,8 @@ Status launch_function(tartan_function& function, const tartan_launch_options* o
 tartan_error* tartan_load(tartan_device* device, const tartan_kernel* kernel,
                           tartan_function** out) {
   if (out) *out = nullptr;
-  return c::guarded(
-      "tartan_load", {{"device", device}, {"kernel", kernel}, {"out", out}}, [&]() -> Status {
-#ifdef TARTAN_LLVM
-        const Compiled& compiled = kernel->state->compiled;
-        StepTimes times;
-        auto function = loaded(device->device, compiled, times);
-        if (!function) return function.diags();
-        *out =
-            new tartan_function{device->device, *function,
-                                info_of(compiled.name, params_of(compiled), times), kernel->state};
-        return Done{};
-#else
-        return {"usage"_rule, "tartan_load: this build of Tartan has no compiled kernels"};
-#endif
-      });
+  return c::guarded("tartan_load", {{"device", device}, {"kernel", kernel}, {"out", out}},
+                    [&] { return load(device->device, *kernel, *out); });
 }
 
 tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char* name,
@@ -343,7 +354,7 @@ tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char
                     {{"device", device}, {"ptx", ptx}, {"name", name}, {"out", out}},
                     [&]() -> Status {
                       StepTimes times;
-                      auto function = loaded(device->device, ptx, name, times);
+                      auto function = c::loaded(device->device, ptx, name, times);
                       if (!function) return function.diags();
                       auto made = std::make_unique<tartan_function>(tartan_function{
                           .device = device->device,

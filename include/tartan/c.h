@@ -106,9 +106,13 @@ const char* tartan_kernel_name(const tartan_kernel* kernel);
 const char* tartan_kernel_ptx(const tartan_kernel* kernel);
 /**
  * JSON: {"name","target","ptx_version","block","dynamic_shared","cluster","parameters":
- * [{"name","type","pointer","elements","reads","writes","multiple_of"}],"warnings":[...],
+ * [{"name","type","pointer","elements","reads","writes","multiple_of"}],"variants":["keys=256"],
+ * "warnings":[...],
  * "microseconds":{"describe","generate","verify","cache","assemble","load"}}.
  * `elements`: how many elements of a pointer the kernel accesses; 0 where its arguments decide.
+ * `variants`: kernels that are faster for some arguments, by the option that makes them. They have
+ * the same parameters. tartan_load() compiles and loads them, too, and a launch takes the one that
+ * suits its arguments. All else that is told of the kernel is not about them.
  * `microseconds`: what each step of tartan_compile() took (tartan/support/times.h); 0: not taken.
  */
 const char* tartan_kernel_info(const tartan_kernel* kernel);
@@ -177,7 +181,7 @@ void tartan_buffer_free(tartan_buffer* buffer);
 
 /* ---- Launches */
 
-/** Loads a compiled kernel. */
+/** Loads a compiled kernel with its variants. */
 tartan_error* tartan_load(tartan_device* device, const tartan_kernel* kernel,
                           tartan_function** out);
 /** Loads the kernel `name` of PTX text. */

@@ -40,6 +40,10 @@ struct FewKeys {
   bool causal;          // only then
   int keys_per_step, stages;
   int blocks = 0;  // of 64 queries on a multiprocessor; 0: the tile for many keys
+
+  bool chooses_as(const FewKeys& other) const {
+    return keys_per_step == other.keys_per_step && stages == other.stages && blocks == other.blocks;
+  }
 };
 constexpr FewKeys few_keys[] = {
     {0, 64, 1024, false, 64, 2, 4},   {0, 64, 2048, true, 64, 2, 4},
@@ -49,14 +53,18 @@ constexpr FewKeys few_keys[] = {
     {192, 256, 1024, false, 64, 2},
 };
 
-const FewKeys* row_for(const Attention& options) {
+// Up to how many keys the row is of use for the options; 0: for none.
+int limit(const FewKeys& row, const Attention& options) {
   // Shared memory has lines of 32 bytes then, and steps of fewer keys take longer.
   constexpr int most_of_short_lines = 256;
-  if (options.head_dim % 32 != 0 && options.keys > most_of_short_lines) return nullptr;
+  if (options.head_dim <= row.above || options.head_dim > row.head_dim) return 0;
+  if (row.causal && !options.causal) return 0;
+  return options.head_dim % 32 != 0 ? std::min(row.keys, most_of_short_lines) : row.keys;
+}
+
+const FewKeys* row_for(const Attention& options) {
   for (const FewKeys& row : few_keys)
-    if (options.head_dim > row.above && options.head_dim <= row.head_dim && options.keys > 0 &&
-        options.keys <= row.keys && (options.causal || !row.causal))
-      return &row;
+    if (options.keys > 0 && options.keys <= limit(row, options)) return &row;
   return nullptr;
 }
 
@@ -97,6 +105,10 @@ bool has_own_output(const Attention& options, const Target& target) {
 
 namespace {
 
+bool has_tensor_memory(const Attention& options, const Target& target) {
+  return target.has(Feature::tensor_memory) && options.head_dim <= widest_sum;
+}
+
 // By tcgen05: not measured. Each warpgroup has 128 queries, and of 512 columns of tensor memory
 // those for scores, weights of 16 bits and outputs. Scores of 64 keys fit into a thread's
 // registers.
@@ -110,12 +122,25 @@ Attention by_tensor_memory(Attention out) {
 
 }  // namespace
 
+std::vector<int> key_limits(const Attention& options, const Gpu& gpu) {
+  std::vector<int> out;
+  if (!gpu.target().has(Feature::wgmma) || has_tensor_memory(options, gpu.target())) return out;
+  const FewKeys* last = nullptr;
+  for (const FewKeys& row : few_keys) {
+    const int keys = limit(row, options);
+    if (keys <= (out.empty() ? 0 : out.back())) continue;
+    if (last && last->chooses_as(row)) out.pop_back();
+    out.push_back(keys);
+    last = &row;
+  }
+  return out;
+}
+
 Attention tuned(const Attention& options, const Gpu& gpu) {
   const Target& target = gpu.target();
   Attention out = options;
   const int d = options.head_dim;
-  if (target.has(Feature::tensor_memory) && d <= widest_sum)
-    return fitting(by_tensor_memory(out), target);
+  if (has_tensor_memory(options, target)) return fitting(by_tensor_memory(out), target);
   if (!target.has(Feature::wgmma)) {
     // With more, the assembler spills.
     if (d == 96 || d == 240) out.keys_per_step = std::min(out.keys_per_step, 48);

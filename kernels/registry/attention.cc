@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tartan/kernels/attention.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "kernels/registry/families.h"
 #include "tartan/kernels/attention_backward.h"
 #include "tartan/kernels/decode.h"
@@ -33,6 +37,52 @@ LaunchGrid attention_grid(const Attention& with, const LaunchSizes& sizes) {
   return {with.blocks(queries), heads, {}};
 }
 
+// How many queries of a packed sequence the caller's grid has room for, in tiles of `with`.
+std::int64_t most_queries(const Attention& with, const LaunchSizes& sizes) {
+  return std::min(std::int64_t{sizes.given.x} * with.tile_queries(), sizes.of("queries"));
+}
+
+// About how many keys a query of the launch sees at most. Packed, the longest sequence has about as
+// many as queries, and no fewer than the mean.
+std::int64_t keys_seen(const Attention& with, const LaunchSizes& sizes) {
+  std::int64_t keys = sizes.of("keys");
+  if (with.packed)
+    keys = std::min(keys, std::max(most_queries(with, sizes),
+                                   keys / std::max<std::int64_t>(sizes.of("sequences"), 1)));
+  return with.window ? std::min(keys, std::max<std::int64_t>(sizes.number("window"), 0)) : keys;
+}
+
+// The grid of `few` for a launch of `many`, if it has at most that many keys. A caller who divides
+// heads or tiles among blocks means those of `many`.
+std::optional<LaunchGrid> few_keys_grid(const Attention& few, const Attention& many,
+                                        const LaunchSizes& sizes) {
+  const Dim3& given = sizes.given;
+  if (keys_seen(many, sizes) > few.keys) return std::nullopt;
+  if (!many.packed && (given.x || given.y)) return std::nullopt;
+  LaunchGrid out = attention_grid(few, sizes);
+  if (many.packed && given.x) out.x = few.blocks(static_cast<int>(most_queries(many, sizes)));
+  if (given.y) out.y = given.y;
+  if (given.z) out.z = given.z;
+  return out;
+}
+
+// Whoever launches a kernel that was compiled for no number of keys gets those for few keys, too.
+std::vector<Variant> few_keys(const Attention& read, const kernels::Gpu& gpu) {
+  std::vector<Variant> out;
+  if (read.keys) return out;
+  const Attention many = tuned(read, gpu);
+  for (const int keys : key_limits(read, gpu)) {
+    Attention few = read;
+    few.keys = keys;
+    few = tuned(few, gpu);
+    out.push_back(
+        {.option = fmt::format("keys={}", keys),
+         .kernel = kernels::attention(few),
+         .grid_of = [=](const LaunchSizes& sizes) { return few_keys_grid(few, many, sizes); }});
+  }
+  return out;
+}
+
 LaunchGrid rows_grid(const AttentionBackward& with, const LaunchSizes& sizes) {
   return {with.row_blocks(static_cast<int>(sizes.of("queries"))), count_of(sizes, "heads"), {}};
 }
@@ -51,7 +101,7 @@ LaunchGrid cache_grid(const Options& with, const LaunchSizes& sizes) {
 
 void add_attention(KernelRegistry& registry) {
   add_tuned<Attention>(registry, "attention", "attention", "softmax(scale * Q * K^T) * V",
-                       kernels::attention, attention_grid);
+                       kernels::attention, attention_grid, {}, few_keys);
   const char* const backward = "attention_backward";
   add_tuned<AttentionBackward>(registry, backward, "attention_backward_rows",
                                "first kernel of attention's gradients: sums along rows",

@@ -35,10 +35,12 @@ std::vector<std::string> add_tuned_options(KernelRegistry& registry, std::string
 }
 
 /// Adds a kernel whose schedule is chosen for a GPU; `family` heads its options in the help.
+/// `variants` are those of the options as they were read.
 template <typename Options>
 void add_tuned(KernelRegistry& registry, const char* family, const char* name, const char* summary,
                Kernel (*kernel)(const Options&),
-               LaunchGrid (*grid)(const Options&, const LaunchSizes&), Options usual = {}) {
+               LaunchGrid (*grid)(const Options&, const LaunchSizes&), Options usual = {},
+               std::vector<Variant> (*variants)(const Options&, const kernels::Gpu&) = nullptr) {
   registry.add({name, summary, add_tuned_options<Options>(registry, family),
                 [=, &registry](const Request& request) -> Result<Described> {
                   const auto read = read_options(registry, request, usual);
@@ -48,6 +50,7 @@ void add_tuned(KernelRegistry& registry, const char* family, const char* name, c
                                   return grid(with, sizes);
                                 }};
                   if constexpr (requires { work_of(with); }) out.work_of = work_of(with);
+                  if (variants) out.variants = variants(*read, request.gpu);
                   return out;
                 }});
 }

@@ -40,6 +40,8 @@ struct LaunchSizes {
   std::function<std::int64_t(std::string_view param)> of;
   int multiprocessors = 0;
   Dim3 given = {0, 0, 0};  // what the caller gives of the grid; 0: to be computed
+  /// The argument of one that is no size and may be negative: "window".
+  std::function<std::int64_t(std::string_view param)> number = of;
 };
 
 /// Blocks of a launch along x, y and z; nothing where the caller decides (how many products a batch
@@ -56,6 +58,15 @@ struct WorkBuffer {
   bool zeros = false;
 };
 
+/// A kernel that takes the place of another one, whose parameters it has, in some launches. It has
+/// no work space.
+struct Variant {
+  std::string option;  // by which it is that kernel itself: "keys=256"
+  Kernel kernel;
+  /// The grid of a launch, what the caller gives of it included; none: another kernel serves it.
+  std::function<std::optional<LaunchGrid>(const LaunchSizes&)> grid_of;
+};
+
 /// A kernel with its options applied.
 struct Described {
   Kernel kernel;
@@ -63,6 +74,7 @@ struct Described {
   std::function<LaunchGrid(const LaunchSizes&)> grid_of = {};  // otherwise
   Diags warnings = {};                                         // of the options
   std::function<std::vector<WorkBuffer>(const LaunchSizes&, const Dim3& grid)> work_of = {};
+  std::vector<Variant> variants = {};  // of which a launch takes the first that serves it
 
   LaunchGrid launch_grid(const LaunchSizes& sizes) const {
     if (grid_of) return grid_of(sizes);

@@ -4,8 +4,10 @@
 #include <tartan/c.h>
 #include <tartan/config.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/runtime/double_cubin.h"
@@ -155,6 +157,97 @@ TEST_F(COnGpu, PersistentAttentionFillsTheGpu) {
   EXPECT_EQ(grid_of(0, 0, 2), (Grid{16, 1, 2})) << "no more than tiles";
   sizes[0] = 0;
   EXPECT_EQ(grid_of(0, 0, 2), Grid()) << "no query";
+}
+
+// Attention of an unknown number of keys is launched by the kernel for as many as there are.
+class CAttention : public COnGpu {
+ protected:
+  // "" if it is loaded.
+  std::string load(const char* options) {
+    const std::string wrong = taken(tartan_compile("attention", "sm_90a", options, &kernel));
+    return wrong.empty() ? taken(tartan_load(device, kernel, &function)) : wrong;
+  }
+
+  // Queries and keys, a window if `window` is given, and sequences if `sequences` is: the threads
+  // of a block, and the grid.
+  std::vector<unsigned> launched(std::vector<std::int32_t> sizes, float scale,
+                                 std::vector<std::int32_t> more, std::size_t pointers,
+                                 std::vector<unsigned> grid) {
+    const std::uint64_t address = 1 << 20;
+    std::vector<tartan_argument> arguments;
+    for (const auto& size : sizes) arguments.push_back({&size, sizeof size, 0});
+    arguments.push_back({&scale, sizeof scale, 0});
+    for (const auto& each : more) arguments.push_back({&each, sizeof each, 0});
+    arguments.resize(arguments.size() + pointers, {&address, sizeof address, 0});
+    tartan_launch_options options = {};
+    options.size = sizeof options;
+    std::copy(grid.begin(), grid.end(), options.grid);
+    const std::size_t before = fake.launches.size();
+    EXPECT_EQ(taken(tartan_launch(function, &options, arguments.data(), arguments.size())), "");
+    if (fake.launches.size() == before) return {};
+    const FakeLaunch& last = fake.launches.back();
+    return {last.block[0], last.grid[0], last.grid[1], last.grid[2]};
+  }
+};
+
+// A block of one warpgroup and a producer warp, or of three and a producer warpgroup.
+constexpr unsigned few = 160, many = 512;
+using Shape = std::vector<unsigned>;
+
+TEST_F(CAttention, IsLaunchedByTheKernelForItsKeys) {
+  fake.multiprocessors = 132;
+  const std::string wrong = load(R"({"causal": true})");
+  if (wrong.find("no code generation") != std::string::npos) GTEST_SKIP() << wrong;
+  ASSERT_EQ(wrong, "");
+  EXPECT_NE(std::string(tartan_kernel_info(kernel)).find(R"("variants":["keys=2048"])"),
+            std::string::npos)
+      << tartan_kernel_info(kernel);
+  const auto shape = [&](std::int32_t queries, std::int32_t keys, std::vector<unsigned> grid) {
+    return launched({queries, keys, 32, 8}, .125F, {}, 5, std::move(grid));
+  };
+  EXPECT_EQ(shape(100, 100, {0, 0, 4}), (Shape{few, 2, 32, 4}));
+  EXPECT_EQ(shape(4096, 2048, {0, 0, 4}), (Shape{few, 64, 32, 4}));
+  EXPECT_EQ(shape(4096, 2049, {0, 0, 4}), (Shape{many, 33, 1, 4}));
+  EXPECT_EQ(shape(0, 100, {0, 0, 4}), Shape()) << "no query";
+  // Tiles and heads that the caller divides are those of the kernel that was compiled.
+  EXPECT_EQ(shape(100, 100, {1, 32, 4}), (Shape{many, 1, 32, 4}));
+  EXPECT_EQ(shape(100, 100, {0, 32, 4}), (Shape{many, 1, 32, 4}));
+  EXPECT_EQ(shape(100, 100, {7, 0, 4}), (Shape{many, 7, 32, 4}));
+}
+
+TEST_F(CAttention, OfSequencesIsLaunchedByTheLongest) {
+  const std::string wrong = load(R"({"packed": true, "causal": true})");
+  if (wrong.find("no code generation") != std::string::npos) GTEST_SKIP() << wrong;
+  ASSERT_EQ(wrong, "");
+  // 10 sequences; the grid has room for queries of the longest, in blocks of 192.
+  const auto shape = [&](std::int32_t rows, std::vector<unsigned> grid) {
+    return launched({rows, rows, 32, 8}, .125F, {10}, 7, std::move(grid));
+  };
+  EXPECT_EQ(shape(5000, {10, 0, 0}), (Shape{few, 30, 32, 10}));
+  EXPECT_EQ(shape(5000, {11, 0, 0}), (Shape{many, 11, 32, 10})) << "up to 2112 queries";
+  EXPECT_EQ(shape(2000, {11, 0, 0}), (Shape{few, 32, 32, 10})) << "no more than all queries";
+  EXPECT_EQ(shape(30000, {1, 0, 0}), (Shape{many, 1, 32, 10})) << "3000 keys in the mean";
+  EXPECT_EQ(shape(5000, {10, 16, 5}), (Shape{few, 30, 16, 5}));
+}
+
+TEST_F(CAttention, OfAWindowIsLaunchedByIt) {
+  const std::string wrong = load(R"({"window": true, "causal": true, "head-dim": 128})");
+  if (wrong.find("no code generation") != std::string::npos) GTEST_SKIP() << wrong;
+  ASSERT_EQ(wrong, "");
+  const auto blocks = [&](std::int32_t window) {
+    return launched({4096, 4096, 32, 8}, .125F, {window}, 5, {0, 0, 1}).at(0);
+  };
+  EXPECT_EQ(blocks(768), few);
+  EXPECT_EQ(blocks(769), 384u);
+  EXPECT_EQ(blocks(-1), few) << "a window that hides everything";
+}
+
+TEST_F(CAttention, OfAKnownNumberOfKeysHasOneKernel) {
+  const std::string wrong = load(R"({"causal": true, "keys": 4096})");
+  if (wrong.find("no code generation") != std::string::npos) GTEST_SKIP() << wrong;
+  ASSERT_EQ(wrong, "");
+  EXPECT_NE(std::string(tartan_kernel_info(kernel)).find(R"("variants":[])"), std::string::npos);
+  EXPECT_EQ(launched({100, 100, 32, 8}, .125F, {}, 5, {0, 0, 1}).at(0), many);
 }
 
 TEST_F(COnGpu, ACacheKeepsPtxAndMachineCode) {

@@ -558,6 +558,19 @@ class Numpy(unittest.TestCase):
             attention(*arguments, grid=(0, 0, 2))
             check()
 
+    def test_attention_is_launched_by_the_kernel_for_its_keys(self):
+        device = tartan.Device("emulator", hardware="sm_90a", checks="all")
+        kernel = tartan.compile("attention", device, head_dim=128, causal=True)
+        self.assertEqual(kernel.variants, ["keys=256", "keys=768"])
+        attention = device.load(kernel)
+        for queries, keys in ((70, 80), (3, 300), (1, 800)):
+            _, arguments, check = self.attend(device, 1, 2, 1, queries, keys, d=128, about=keys)
+            attention(*arguments, grid=(0, 0, 1))
+            check()
+        self.assertEqual(device.findings(), [])
+        self.assertEqual(tartan.compile("attention", device, keys=256).variants, [])
+        self.assertEqual(tartan.compile("gemm", device).variants, [])
+
     def test_dlpack_round_trip(self):
         for dtype in ("f16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"):
             numpy_type = {"f": "float", "s": "int", "u": "uint"}[dtype[0]] + dtype[1:]

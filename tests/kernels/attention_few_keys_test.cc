@@ -103,11 +103,32 @@ TEST(AttentionFewKeys, ProductsTogetherOnOtherTargets) {
                      {70, 150, 2, 1});
 }
 
+auto key(const Attention& x) {
+  return std::tuple(x.queries_per_block, x.keys_per_step, x.warps, x.stages, x.producers,
+                    x.persistent, x.together, x.blocks_per_multiprocessor);
+}
+
+// For every number of keys tuned() chooses what it does for the first limit that suffices, and
+// beyond all of them as for an unknown number. No limit is without effect.
+TEST(AttentionFewKeys, LimitsAreWhereTunedChoosesSomethingElse) {
+  for (int head_dim = 16; head_dim <= 512; head_dim += 16)
+    for (const bool causal : {false, true}) {
+      SCOPED_TRACE(fmt::format("d {} {}", head_dim, causal ? "causal" : "full"));
+      const Attention options{.head_dim = head_dim, .causal = causal};
+      const auto many = key(tuned(options, hopper));
+      const std::vector<int> limits = key_limits(options, hopper);
+      std::vector<int> changes;
+      for (int keys = 1; keys <= 4096; ++keys)
+        if (key(few(options, keys)) != key(few(options, keys + 1))) changes.push_back(keys);
+      EXPECT_EQ(limits, changes);
+      EXPECT_EQ(key(few(options, 4096)), many);
+      EXPECT_EQ(limits.empty(), head_dim > 256);
+      EXPECT_TRUE(key_limits(options, *Target::parse("sm_90")).empty());
+      EXPECT_TRUE(key_limits(options, *Target::parse("sm_100a")).empty());
+    }
+}
+
 TEST(AttentionFewKeys, TunedAsksForFewKeysAlone) {
-  const auto key = [](const Attention& x) {
-    return std::tuple(x.queries_per_block, x.keys_per_step, x.warps, x.stages, x.producers,
-                      x.persistent, x.together, x.blocks_per_multiprocessor);
-  };
   for (const int head_dim : {64, 96, 128, 256}) {
     const Attention options{.head_dim = head_dim, .causal = true};
     EXPECT_EQ(key(few(options, 2049)), key(tuned(options, hopper))) << head_dim;

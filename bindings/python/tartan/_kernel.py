@@ -82,6 +82,9 @@ class Kernel:
         self.block: int = info["block"]
         self.dynamic_shared: int = info["dynamic_shared"]
         self.parameters: List[Parameter] = [Parameter(**each) for each in info["parameters"]]
+        # Kernels that are faster for some arguments, by the option that makes them: ["keys=256"].
+        # Device.load() loads them, too, and a launch takes the one that suits its arguments.
+        self.variants: List[str] = info.get("variants", [])
         self.warnings: List[Diagnostic] = diagnostics_of(
             json.dumps({"diagnostics": info["warnings"]})
         )

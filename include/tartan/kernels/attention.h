@@ -17,6 +17,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "tartan/dsl/builder.h"
 #include "tartan/kernels/gpu.h"
@@ -90,7 +91,7 @@ struct Attention {
   bool together = false;
   int blocks_per_multiprocessor = 0;  // for which registers suffice; 0: any number
   /// About how many keys a query sees at most, such as those of the longest sequence, or of the
-  /// window; 0: unknown. tuned() chooses for them; the kernel takes any number.
+  /// window; 0: unknown. tuned() chooses for them; the kernel takes any number. See key_limits().
   int keys = 0;
 
   /// Blocks (x) of a launch; y is the head, z the batch or sequence.
@@ -116,6 +117,18 @@ Kernel attention(const Attention& options);
 /// `together` for few `keys`; elsewhere what keeps registers from spilling. If shared memory does
 /// not suffice: fewer keys per step, then fewer stages.
 Attention tuned(const Attention& options, const Gpu& gpu);
+
+/// Up to which numbers of keys tuned() chooses something else than for unknown ones, ascending;
+/// none where it does not. A program whose launches have few keys and many compiles a kernel for
+/// each limit and one without `keys`; it launches the first whose limit suffices. The C and Python
+/// interfaces do so.
+///
+///   for (const int keys : key_limits(options, gpu)) {
+///     Attention few = options;
+///     few.keys = keys;
+///     kernels.push_back(compile(attention(tuned(few, gpu)), device.arch()));
+///   }
+std::vector<int> key_limits(const Attention& options, const Gpu& gpu);
 
 // ---- The same in parts: what is computed, how, and the launch.
 
