@@ -10,9 +10,40 @@ namespace {
 
 bool starts_before(const Part& x, const Part& y) { return x.begin < y.begin; }
 
+// Of one part; sums of them tell lists of parts apart.
+std::uint64_t digest_of(const Part& part) {
+  std::uint64_t out = 0x9E3779B97F4A7C15;
+  for (const std::int64_t each : {part.begin, part.end, std::int64_t{part.thread}}) {
+    out ^= static_cast<std::uint64_t>(each);
+    out *= 0xBF58476D1CE4E5B9;
+    out ^= out >> 29;
+  }
+  return out;
+}
+
+// Whether nothing tells the later from the earlier one, but what came in between.
+bool repeats(const Access& x, const Access& y) {
+  return !x.flying && !y.flying && x.address < 0 && y.address < 0 && x.memory == y.memory &&
+         x.reads == y.reads && x.writes == y.writes && x.atomic == y.atomic && x.team == y.team &&
+         x.parts.size() == y.parts.size() && x.digest == y.digest;
+}
+
 }  // namespace
 
-void Pending::add(Access access) { accesses_.push_back(std::move(access)); }
+void Pending::sum_up(Access& access) {
+  if (access.digest != 0 || access.parts.empty()) return;
+  access.first = access.parts.front().begin, access.end = access.parts.front().end;
+  for (const Part& each : access.parts) {
+    access.first = std::min(access.first, each.begin), access.end = std::max(access.end, each.end);
+    access.digest += digest_of(each);
+  }
+}
+
+void Pending::add(Access access) {
+  sum_up(access);
+  std::erase_if(accesses_, [&](const Access& each) { return repeats(each, access); });
+  accesses_.push_back(std::move(access));
+}
 
 void Pending::put_in_order(Access& access) {
   if (access.longest > 0) return;
@@ -83,32 +114,37 @@ bool Pending::disturb(const Access& x, const Access& y) {
          (x.writes && y.atomic);
 }
 
-// Whether what the thread did is before what a thread of the other team does.
+// Whether what the thread did is before what a thread of the other team does. A team reads at once,
+// so that what its threads do later comes behind all of it; what they write they see only each for
+// itself.
 bool Pending::is_ordered(const Access& before, int thread, int of_team, int team) const {
   if (before.flying) return false;
   const int first = thread / before.team * before.team, then_first = of_team / team * team;
-  if (first < then_first + team && then_first < first + before.team) return true;
+  const bool own = first < then_first + team && then_first < first + before.team;
+  if (own && (!before.writes || (before.team == 1 && team == 1))) return true;
   const bool of_warps = thread / 32 != of_team / 32;
   if (of_warps && (awaiting_.has(thread) || awaiting_.has(of_team))) return true;
   if (before.syncs.empty()) return false;
   const Threads then = Threads::range(then_first, team);
   Threads behind = Threads::range(first, before.team);
+  bool met = false;
+  const auto meet = [&](const Threads& threads) { behind |= threads, met = true; };
   for (const std::size_t each : before.syncs) {
     const auto& [how, threads] = syncs_[each];
     switch (how) {
       case How::group:
-        if (behind.meets(threads)) behind |= threads;
+        if (behind.meets(threads)) meet(threads);
         break;
       case How::turn:
-        if (!threads.covers(behind)) behind |= threads;
+        if (!threads.covers(behind)) meet(threads);
         break;
       case How::warps:
         for (std::size_t i = 0; i < behind.warps.size(); ++i)
-          if (behind.warps[i] & threads.warps[i]) behind.warps[i] |= threads.warps[i];
+          if (behind.warps[i] & threads.warps[i]) behind.warps[i] |= threads.warps[i], met = true;
         break;
     }
   }
-  return behind.meets(then);
+  return met && behind.covers(then);
 }
 
 // 0: they do not meet; 1: only lanes of a warp do; 2: others do, too.
@@ -125,7 +161,9 @@ int Pending::meeting(const Access& before, const Access& now) const {
         ordered = is_ordered(before, each->thread, part.thread, now.team);
       last = each->thread, known = part.thread;
       if (ordered) continue;
-      if (each->thread / 32 != part.thread / 32 || before.flying || before.team > 32) return 2;
+      if (each->thread / 32 != part.thread / 32 || before.flying || before.team > 32 ||
+          now.team > 32)
+        return 2;
       out = 1;
     }
   }

@@ -77,10 +77,12 @@ struct Access {
   std::vector<Part> parts;
   std::vector<std::pair<std::uint32_t, int>> loops;  // around it: operations, iterations
 
-  int serial = 0;                  // of the walk
-  int group = 0;                   // of reads in flight, that are waited for together
-  std::int64_t longest = 0;        // part; 0: they are in no order yet
-  std::vector<std::size_t> syncs;  // since then
+  std::int64_t first = 0, end = 0;  // of all parts
+  std::uint64_t digest = 0;         // of the parts, whatever their order; 0: not computed yet
+  int serial = 0;                   // of the walk
+  int group = 0;                    // of reads in flight, that are waited for together
+  std::int64_t longest = 0;         // part; 0: they are in no order yet
+  std::vector<std::size_t> syncs;   // since then
 };
 
 /// The accesses since the last barrier of all threads.
@@ -95,9 +97,11 @@ class Pending {
   /// The first that `now` meets, whose memory is then forgotten. `same`: whether two addresses of
   /// which nothing is known are the same.
   template <typename Same>
-  std::optional<Meeting> find(const Access& now, const Same& same) {
+  std::optional<Meeting> find(Access& now, const Same& same) {
+    sum_up(now);
     for (Access& each : accesses_) {
-      if (!disturb(each, now) || (each.loops == now.loops && same(each.address, now.address)))
+      if (!disturb(each, now) || now.end <= each.first || each.end <= now.first ||
+          (each.loops == now.loops && same(each.address, now.address)))
         continue;
       put_in_order(each);
       const int meets = meeting(each, now);
@@ -108,6 +112,8 @@ class Pending {
     }
     return std::nullopt;
   }
+  /// One of the same bytes by the same threads takes the place of an earlier one: whatever is
+  /// ordered behind it is ordered behind both.
   void add(Access access);
 
   /// A barrier of those threads; where they are `all`, nothing before it matters any more.
@@ -133,6 +139,7 @@ class Pending {
   };
   void note(How how, const Threads& threads);
   void forget();
+  static void sum_up(Access& access);
   static void put_in_order(Access& access);
   static bool disturb(const Access& x, const Access& y);
   int meeting(const Access& before, const Access& now) const;

@@ -80,11 +80,12 @@ class SharedFacts::Scan {
     divided_ += divides;
     const std::vector<Open> before = open_;
     walk(op.regions.first);
+    std::vector<Open> other = before;  // behind the other body, or without the only one
     if (op.kind == OperationKind::if_else) {
-      const std::vector<Open> first = divides ? open_ : std::exchange(open_, before);
+      other = divides ? open_ : std::exchange(open_, before);
       walk(op.regions.first + 1);
-      for (std::size_t i = 0; i < open_.size(); ++i) open_[i] |= first[i];
     }
+    for (std::size_t i = 0; i < open_.size(); ++i) open_[i] |= other[i];
     divided_ -= divides;
   }
 
@@ -167,7 +168,7 @@ class SharedFacts::Slice {
       case bulk_commit:
       case bulk_wait_read: break;
       case statement:
-        if (facts_.waits(op)) return true;
+        if (facts_.waits(op) || facts_.syncs_warp(op)) return true;
         [[fallthrough]];
       default: {
         bool any = false;
@@ -255,6 +256,11 @@ bool SharedFacts::waits(const Operation& op) const {
          options_.waits(Function::part(function_.texts, op.texts)[0]);
 }
 
+bool SharedFacts::syncs_warp(const Operation& op) const {
+  return op.kind == OperationKind::statement &&
+         Function::part(function_.texts, op.texts)[0].starts_with("bar.warp.sync");
+}
+
 void SharedFacts::find_texts() {
   for (const Operation& op : function_.operations) {
     if (op.kind != OperationKind::statement) continue;
@@ -291,7 +297,11 @@ void SharedFacts::find_thread_values() {
         const auto which =
             static_cast<isa::SpecialRegister>(Function::part(function_.numbers, op.numbers)[0]);
         of_thread = which == isa::SpecialRegister::tid_x || which == isa::SpecialRegister::laneid;
-      } else if (row_of(op.kind).effect == Effect::none || op.kind == OperationKind::get) {
+      } else if (op.kind == OperationKind::elect) {
+        of_thread = true;
+      } else if (const Effect effect = row_of(op.kind).effect; effect == Effect::none ||
+                                                               effect == Effect::exchange ||
+                                                               op.kind == OperationKind::get) {
         of_thread =
             std::ranges::any_of(taken, [&](const Operand& each) { return is_of_thread(each.id); });
       }

@@ -43,6 +43,8 @@ class SharedFacts {
   /// Whether some text makes threads wait for others.
   bool has_waiting_texts() const { return waiting_texts_; }
   bool waits(const Operation& op) const;
+  /// Whether the user's text makes the lanes of a warp wait for each other.
+  bool syncs_warp(const Operation& op) const;
 
  private:
   class Scan;

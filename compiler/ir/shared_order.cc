@@ -2,6 +2,7 @@
 #include "compiler/ir/shared_order.h"
 
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "compiler/ir/shared_accesses.h"
@@ -126,6 +127,7 @@ class Walk {
       case bulk_wait_read: return pending_.land(here_.threads, 1, groups(op));
       case statement:
         if (facts_.waits(op)) pending_.await_others(here_.threads);
+        if (facts_.syncs_warp(op)) pending_.sync_warps(here_.threads);
         break;
       default:
         for (std::uint32_t i = 0; i < op.regions.count; ++i) walk(op.regions.first + i);
@@ -222,19 +224,80 @@ class Walk {
     const bool roles = facts_.divides_roles(op);
     // Either the one or the other: all threads find the same, or mbarriers order the roles.
     const bool one = roles || (condition.is_same() && condition.known == Known::made_up);
+    if (!one && walk_in_step(op, first, second)) {
+      if (condition.known != Known::exactly) blur(changed);
+      return;
+    }
+    // Barriers in both bodies may order what these do.
+    const bool apart = one || (meets(op.regions.first) && meets(op.regions.first + 1));
     const Threads all = universe_;
     Pending before;
-    if (one) before = pending_;
+    if (apart) before = pending_;
     if (roles) universe_ = first.threads;
     walk_as(first, op.regions.first);
     const std::size_t between = missed_.size();
-    if (one) std::swap(before, pending_);
+    if (apart) std::swap(before, pending_);
     if (roles) universe_ = second.threads;
     walk_as(second, op.regions.first + 1);
     universe_ = all;
-    if (one) pending_.merge(before);
-    else pair_barriers(missed, between);
+    if (apart) pending_.merge(before);
+    if (!one) pair_barriers(missed, between);
     if (condition.known != Known::exactly) blur(changed);
+  }
+
+  bool meets(std::uint32_t region) const {
+    return std::ranges::any_of(function_.regions[region].operations, [&](std::uint32_t each) {
+      const Operation& op = function_.operations[each];
+      if (op.kind == OperationKind::barrier || op.kind == OperationKind::barrier_of_some)
+        return true;
+      for (std::uint32_t i = 0; i < op.regions.count; ++i)
+        if (meets(op.regions.first + i)) return true;
+      return false;
+    });
+  }
+
+  // The barriers of all threads among a region's operations; none, if there are others deeper.
+  std::vector<std::size_t> barriers_of(std::uint32_t region) const {
+    std::vector<std::size_t> out;
+    const auto& operations = function_.regions[region].operations;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      const Operation& op = function_.operations[operations[i]];
+      const bool some = op.kind == OperationKind::barrier_of_some;
+      if (op.kind == OperationKind::barrier ||
+          (some && number(op) == options_.consumers_barrier && number(op, 1) == universe_.count()))
+        out.push_back(i);
+      else if (some || std::ranges::any_of(std::views::iota(0U, op.regions.count), [&](auto each) {
+                 return meets(op.regions.first + each);
+               }))
+        return {};
+    }
+    return out;
+  }
+
+  void walk_part(const Here& here, std::uint32_t region, std::size_t begin, std::size_t end) {
+    if (!here.threads.any()) return;
+    const Here before = std::exchange(here_, here);
+    for (std::size_t i = begin; i < end; ++i)
+      if (const std::uint32_t each = function_.regions[region].operations[i]; facts_.matters(each))
+        visit(each);
+    here_ = before;
+  }
+
+  // Two bodies with as many barriers: the threads of both come to each together.
+  bool walk_in_step(const Operation& op, const Here& first, const Here& second) {
+    const std::uint32_t a = op.regions.first, b = a + 1;
+    const auto in_a = barriers_of(a), in_b = barriers_of(b);
+    if (in_a.empty() || in_a.size() != in_b.size()) return false;
+    std::size_t from_a = 0, from_b = 0;
+    for (std::size_t i = 0; i <= in_a.size(); ++i) {
+      const bool last = i == in_a.size();
+      walk_part(first, a, from_a, last ? function_.regions[a].operations.size() : in_a[i]);
+      walk_part(second, b, from_b, last ? function_.regions[b].operations.size() : in_b[i]);
+      if (last) break;
+      pending_.sync_all();
+      from_a = in_a[i] + 1, from_b = in_b[i] + 1;
+    }
+    return true;
   }
 
   // Where both sides have as many barriers, all threads come to each.
@@ -255,9 +318,13 @@ class Walk {
     const std::size_t mark = values_.mark(), changed = changed_.size();
     const Here outside = here_;
     if (known) leave_uneven(index, end, step, op.place);
+    // Of a made-up count, one that ends; of a made-up begin, nothing tells.
+    const bool made_up = !known && index.known == Known::exactly && index.is_same() &&
+                         end.is_same() && step.known == Known::exactly;
     bool ends = false;
-    const int times = loops_.empty() ? 3 : 2;
+    const int times = !loops_.empty() ? 2 : known ? most_walked : 3;
     for (int time = 0; time < times && !ends; ++time) {
+      if (made_up && time > 0 && !is_below(index.in(0), end.in(0), argument.type)) break;
       values_.forget(mark);
       Here inside = here_;
       if (known) {
@@ -277,6 +344,8 @@ class Walk {
     values_.forget(mark);
     if (!ends) blur(changed);
   }
+
+  static constexpr int most_walked = 8;  // iterations of a loop whose count is known
 
   static bool is_below(std::int64_t x, std::int64_t y, Type type) {
     return info(type).is_signed ? x < y
@@ -332,6 +401,7 @@ class Walk {
     Named& named = named_.try_emplace(id, Named{{}, expected, op.place}).first->second;
     named.threads |= here_.threads;
     const int here = here_.threads.count();
+    if (here > expected && here_.exactly) miss({place(op.place), {}, expected, here});
     // Others may wait at the same barrier elsewhere.
     if (expected > here) pending_.await_others(here_.threads);
     else pending_.sync(here_.threads, universe_);

@@ -109,7 +109,7 @@ bool ThreadValues::is_fixed(std::size_t which) const {
 
 void ThreadValues::make_up(InThreads& out, int id, Known known) {
   made_up_ = true;
-  const std::int64_t numbers[samples] = {0, std::int64_t{1} << 20,
+  const std::int64_t numbers[samples] = {1, std::int64_t{1} << 20,
                                          (id * 7919 + instance_ * 104729) % 1013 + 1};
   out.be(numbers[sample_], known);
 }
@@ -127,7 +127,7 @@ void ThreadValues::compute_unknown(InThreads& out, const Operation& op, int id) 
   }
   make_up(out, id, same ? Known::made_up : Known::nowhere);
   const Operand& result = function_.results[op.results.first];
-  if (result.type == Type::pred) out.numbers[0] = out.numbers[0] != 0;
+  if (result.type == Type::pred) out.numbers[0] = sample_ != 0;
 }
 
 template <typename Fold>

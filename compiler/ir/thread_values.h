@@ -39,7 +39,8 @@ std::vector<const Operation*> makers_of(const Function& function);
 
 class ThreadValues {
  public:
-  /// Each makes up other numbers: zeros, large ones, different ones.
+  /// Each makes up other numbers: ones, large ones, different ones. Not zeros: as a stride that
+  /// puts all threads at one address.
   static constexpr int samples = 3;
 
   ThreadValues(const Function& function, const std::vector<const Operation*>& makers, int threads);

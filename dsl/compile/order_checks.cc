@@ -55,6 +55,11 @@ std::string told(const KernelState& state, const ir::Disorder& found) {
 }
 
 std::string told(const ir::Missed& found) {
+  if (found.found > found.expected)
+    return fmt::format(
+        "barrier of {} threads: {} come to it, so that some of them wait for others than they "
+        "mean; expected the number of threads that call barrier() and arrive() with its number",
+        found.expected, found.found);
   if (found.condition.line() == 0)
     return fmt::format(
         "barrier of {} threads: only {} reach it, so that these wait forever; expected the number "

@@ -131,6 +131,7 @@ void barrier_by_number(KernelState& state, std::string_view how, const Scalar& i
         fmt::format("named barrier: expected 32 to {} threads in whole warps, found {}",
                     state.config.all_threads(), threads));
   detail::note_meeting(state);
+  detail::fence_writes(state);
   detail::assembled(state, fmt::format("bar.{} %0, {};", how, threads), {}, {&id, 1}, Effect::any);
   if (how == "sync") state.memories.forget_writes();
 }
@@ -171,8 +172,15 @@ void Builder::fence(MemoryScope scope, MemoryOrder order, Here at) {
 
 Scalar Builder::elect(Here at) {
   state_->at(at);
-  if (target_has(*state_, isa::Opcode::elect)) return state_->scalar(state_->f().elect());
-  return state_->scalar(detail::lane_index(*state_), 1, 31) == 0;
+  const ir::Value lane = detail::lane_index(*state_);
+  if (!target_has(*state_, isa::Opcode::elect)) return state_->scalar(lane, 1, 31) == 0;
+  const ir::Value elected = state_->f().elect();
+  // Some lane; as if it were the first one, for who may pass such a condition.
+  state_->threads.note(
+      elected.id, u32,
+      [](std::int64_t x, std::int64_t y) { return std::optional(std::int64_t{x == y}); },
+      {lane.id, 0}, {-1, 0});
+  return state_->scalar(elected);
 }
 
 void Builder::griddepcontrol_wait(Here at) {
@@ -197,6 +205,7 @@ void Builder::barrier(int id, int threads, Here at) {
   state_->at(at);
   if (!is_barrier(*state_, id, threads)) return;
   land_all(*state_);
+  detail::fence_writes(*state_);
   state_->f().barrier(id, threads);
   state_->memories.forget_writes();
 }
@@ -204,6 +213,7 @@ void Builder::arrive(int id, int threads, Here at) {
   state_->at(at);
   if (!is_barrier(*state_, id, threads)) return;
   land_all(*state_);
+  detail::fence_writes(*state_);
   detail::assembled(*state_, fmt::format("bar.arrive {}, {};", id, threads), {}, {}, Effect::any);
 }
 void Builder::barrier(const Scalar& id, int threads, Here at) {

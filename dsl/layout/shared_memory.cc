@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dsl/layout/shared_memory.h"
 
+#include "compiler/support/counted.h"
+
 #include "dsl/cluster/cluster.h"
 #include "dsl/layout/fragments.h"
 #include "dsl/roles/warpgroups.h"
@@ -46,6 +48,9 @@ void note_fill(KernelState& state, const Tensor& to) {
                     to.name, text(*memory.filled)));
   memory.filled = memory.written_here = state.log.place(), memory.filled_by = state.fill->pipeline;
   memory.name = to.name;
+  const StageChecks::Callback* const in = state.stages.current();
+  if (in && in->fills && in->stages > memory.stages && state.flights.depth() == in->depth)
+    memory.overfilled = memory.filled, memory.pipeline_stages = in->stages;
 }
 
 void note_write(KernelState& state, const Tensor& to) {
@@ -79,10 +84,19 @@ void note_read(KernelState& state, const Tensor& from) {
   note_access(state, own);
   if (!own.read) own.read = state.log.place(), own.name = from.name;
   if (state.roles.current == Role::producer) own.read_by_producers = state.log.place();
+  if (state.roles.current == Role::consumer) own.read_by_consumers = state.log.place();
 }
 
 void check_roles(KernelState& state) {
   for (const Memory& each : state.memories.all()) {
+    if (each.overfilled && each.read_by_consumers)
+      state.log.report_at(
+          "unsynchronized-tile"_rule, *each.overfilled,
+          fmt::format("{} is filled for the next step while consumers read it at {}: its pipeline "
+                      "has {}, and it {}; expected a ring of {}",
+                      each.name, text(*each.read_by_consumers),
+                      counted(each.pipeline_stages, "stage"), each.stages,
+                      counted(each.pipeline_stages, "stage")));
     if (!each.written_by_consumers) continue;
     if (each.filled)
       state.log.report_at(
@@ -119,12 +133,12 @@ bool in_order(KernelState& state, const Tensor& a, const Tensor& b) {
   return false;
 }
 
-bool require_barrier(KernelState& state, const Tensor& from, StageAccess how) {
+void note_load(KernelState& state, const Tensor& from, StageAccess how) {
   if (state.memories.of(from).in_shared) state.roles.note_read(how);
-  return require_barrier_of_operand(state, from);
+  note_read(state, from);
 }
 
-bool require_barrier_of_operand(KernelState& state, const Tensor& from) {
+bool require_barrier(KernelState& state, const Tensor& from) {
   note_read(state, from);
   Memory& memory = state.memories.of(from);
   if (!memory.written) return true;
@@ -135,6 +149,11 @@ bool require_barrier_of_operand(KernelState& state, const Tensor& from) {
           from.name, text(*memory.written)));
   memory.written.reset();  // report once
   return false;
+}
+
+void fence_writes(KernelState& state) {
+  if (state.config.has_tma() && state.has_async_products() && state.memories.is_any_written())
+    state.f().proxy_fence();
 }
 
 void note_atomic(KernelState& state, const Tensor& tensor) {
@@ -149,8 +168,7 @@ void note_atomic(KernelState& state, const Tensor& tensor) {
 void block_barrier(KernelState& state) {
   if (!by_all_threads(state, "barrier()")) return;
   land_all(state);  // after the barrier others may write what MMAs still read
-  if (state.config.has_tma() && state.has_async_products() && state.memories.is_any_written())
-    state.f().proxy_fence();  // products see writes of threads only after a fence
+  fence_writes(state);
   if (state.roles.warpgroup >= 0) warpgroup_barrier(state);
   else if (state.roles.current == Role::all) state.f().barrier();
   else state.f().barrier(consumers_barrier, thread_count(state));

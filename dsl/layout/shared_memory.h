@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsl/layout/shared_memory.h - writes to shared memory, and whether a barrier separates them from
-// reads. Not installed.
+// dsl/layout/shared_memory.h - who accesses shared memory. Whether barriers separate writes from
+// reads, dsl/compile/order_checks.h tells of the whole description. Not installed.
 #pragma once
 
 #include <string>
@@ -9,7 +9,6 @@
 
 namespace tartan::TARTAN_ABI::detail {
 
-/// Writes of a block's threads to shared memory are visible to each other only after a barrier.
 void note_write(KernelState& state, const Tensor& to);
 void note_fill(KernelState& state, const Tensor& to);  // by a pipeline's producers
 void note_read(KernelState& state, const Tensor& from);
@@ -19,9 +18,13 @@ void note_atomic(KernelState& state, const Tensor& tensor);
 Diags unwritten(const Memories& memories);
 /// Whether shared memory was not declared for the other operand each; reports if it was.
 bool in_order(KernelState& state, const Tensor& a, const Tensor& b);
-/// Reports a read of memory that was written since the last barrier: by threads, or by wgmma.
-bool require_barrier(KernelState& state, const Tensor& from, StageAccess how = StageAccess::load);
-bool require_barrier_of_operand(KernelState& state, const Tensor& from);
+/// A read by the consumers of a stage, too, if it is one.
+void note_load(KernelState& state, const Tensor& from, StageAccess how = StageAccess::load);
+/// A read by tcgen05, whose descriptors nobody follows later: reports one of what was written since
+/// the last barrier.
+bool require_barrier(KernelState& state, const Tensor& from);
+/// In front of a barrier: products of wgmma and tcgen05 see what threads have written before it.
+void fence_writes(KernelState& state);
 /// Reports, when both roles are described, memory that consumers write and producers fill or read.
 void check_roles(KernelState& state);
 /// Of all threads of the role.

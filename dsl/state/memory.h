@@ -27,12 +27,16 @@ struct Memory {
   std::string name = {};              // once it was read or filled
   bool ever_written = false;          // or, of shared memory, its address was taken
   bool ever_read = false;             // of global memory
-  std::optional<Place> written = {};  // by other threads too, with no barrier since
+  std::optional<Place> written = {};  // by threads, with no barrier since
   // Since the last cluster barrier: written by this CTA; by another one.
   std::optional<Place> written_here = {}, written_by_others = {};
   int owner = -1;  // of another CTA's memory: the number of the same memory here
   // With warp specialization: written by consumers; filled by one of their pipelines.
-  std::optional<Place> written_by_consumers = {}, filled = {}, read_by_producers = {};
+  std::optional<Place> written_by_consumers = {}, read_by_consumers = {}, filled = {},
+                       read_by_producers = {};
+  // Filled in each step of a pipeline that has more stages: where, and how many it has.
+  std::optional<Place> overfilled = {};
+  int pipeline_stages = 0;
   std::size_t filled_by = 0;
   int param = -1;                // of global memory: which of the kernel's
   bool rounded_to_tf32 = false;  // what is copied here from memory of f32

@@ -55,6 +55,12 @@ void StageChecks::note_index(Log& log, int memory, const std::string& ring, int 
                              const Scalar& index, const Place& at) {
   if (is_stage_of_others(log, ring, index, at) || !current()) return;
   const Callback& in = *current();
+  if (in.released && same(index, in.stage) && in.stages == stages)
+    return log.report_at(
+        "pipeline-stage"_rule, at,
+        fmt::format("{} is accessed behind next(), which lets producers fill its stage again: "
+                    "expected the access in front of it",
+                    ring));
   const std::int64_t beyond = same_value(index, in.stage) ? HandleParts::addend(index) : 0;
   if (beyond < 0 || (beyond > 0 && beyond + in.stages > stages))
     return log.report_at(
@@ -76,13 +82,16 @@ void StageChecks::note_index(Log& log, int memory, const std::string& ring, int 
 }
 
 void StageChecks::note_read(int variable, const Place& at) {
-  if (current() && current()->fills)
-    read_by_fill_.emplace(Variable{current()->pipeline, variable}, at);
+  if (!current() || !current()->fills) return;
+  const Variable which{current()->pipeline, variable};
+  if (!set_by_fill_.contains(which)) read_by_fill_.emplace(which, at);
 }
 
 void StageChecks::note_change(int variable, const Place& at) {
-  if (current() && !current()->fills)
-    changed_by_use_.emplace(Variable{current()->pipeline, variable}, at);
+  if (!current()) return;
+  const Variable which{current()->pipeline, variable};
+  if (current()->fills) set_by_fill_.insert(which);
+  else changed_by_use_.emplace(which, at);
 }
 
 // A ring that another pipeline fills, and this one does not.

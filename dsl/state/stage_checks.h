@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class StageChecks {
     Scalar t, stage;
     Place at = {};          // of the pipeline
     std::size_t depth = 0;  // of loops and conditions around it
+    bool released = false;  // the stage, by next()
   };
 
   /// Inside a callback, while it lives.
@@ -47,6 +49,8 @@ class StageChecks {
   /// ring[index]: `memory` is the ring's number.
   void note_index(Log& log, int memory, const std::string& ring, int stages, const Scalar& index,
                   const Place& at);
+  /// next() of the innermost callback, which producers take as leave to fill the stage.
+  void note_release() { open_.back().released = true; }
   void note_read(int variable, const Place& at);
   void note_change(int variable, const Place& at);
   /// The innermost callback that is being described; null: none is.
@@ -85,6 +89,7 @@ class StageChecks {
   std::vector<Use> uses_;
   std::vector<Given> given_;
   std::map<Variable, Place> read_by_fill_, changed_by_use_;
+  std::set<Variable> set_by_fill_;  // so far: what it reads then is its own
 };
 
 }  // namespace tartan::TARTAN_ABI::detail

@@ -347,9 +347,8 @@ class TileProduct {
 
   void multiply_sparse_into(TensorSum& sum, bool fresh) const {
     const Shared& metadata = *a_.data_.metadata;
-    if (!fit_sparse(mma_, *shared(a_), metadata, *shared(b_)) ||
-        !require_barrier(*mma_.state, tensor_of(metadata)))
-      return;
+    if (!fit_sparse(mma_, *shared(a_), metadata, *shared(b_))) return;
+    note_load(*mma_.state, tensor_of(metadata));
     tensor_multiply(mma_, sum, tensor_of(*shared(a_)), tensor_of(*shared(b_)), fresh,
                     {.metadata = &tensor_of(metadata)});
   }

@@ -61,9 +61,8 @@ std::vector<std::vector<Scalar>> scale_words(const TiledParts& mma, const Shared
 bool detail::are_scales(const TiledParts& mma, const Shared& scales, Operand operand) {
   const bool is_a = operand == Operand::a;
   const Tensor& tensor = tensor_of(scales);
-  if (!mma.state->owns(tensor, tensor.name) || tensor.memory < 0 ||
-      !require_barrier(*mma.state, tensor))
-    return false;
+  if (!mma.state->owns(tensor, tensor.name) || tensor.memory < 0) return false;
+  note_load(*mma.state, tensor);
   if (scales.element() != mma.options.scale_type) {
     mma.state->log.report(
         "layout-mismatch"_rule,

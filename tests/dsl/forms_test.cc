@@ -72,6 +72,7 @@ class Forms {
     const bool global =
         form.space == StateSpace::global || (form.space == StateSpace::none && wmma);
     if (global) return k_.instruction(isa::spell(form), words_, 0, 0, operands);
+    k_.warp_sync();
     return k_.instruction(isa::spell(form), shared_, k_.lane(), 0, operands);
   }
 

@@ -140,6 +140,7 @@ bool waits(std::string_view text) {
        at = text.find("bar", at + 1)) {
     const std::string_view words = text.substr(at, text.find_first_of(" \t\n;", at) - at);
     if (!words.starts_with("bar.") && !words.starts_with("barrier.")) continue;
+    if (words.starts_with("bar.warp.")) continue;  // other warps do not wait
     for (const std::string_view word : {".sync", ".red", "wait"})
       if (words.find(word) != std::string_view::npos) return true;
   }

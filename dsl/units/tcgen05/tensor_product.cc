@@ -291,8 +291,8 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const Tensor& a, con
   const auto panels_a = operand_panels(state, a, Operand::a, StageAccess::tensor_read),
              panels_b = operand_panels(state, b, Operand::b, StageAccess::tensor_read);
   if (!panels_a || !panels_b || !by_all_lanes(state, "mma()")) return;
-  const bool ordered = require_barrier_of_operand(state, a);
-  if (!require_barrier_of_operand(state, b) || !ordered) return;
+  const bool ordered = require_barrier(state, a);
+  if (!require_barrier(state, b) || !ordered) return;
   const auto left = [&] {
     const Scalar first = mma.warp_m / 4 * panels_a->distance(mma.tensor->rows, bits(a.type));
     const TileDescriptors of_a(state, a, *panels_a, tensor_step_bytes, first,
@@ -316,7 +316,7 @@ void tensor_multiply(const TiledParts& mma, TensorSum& sum, const WarpTile& a, c
                      bool fresh) {
   KernelState& state = *mma.state;
   const auto panels_b = operand_panels(state, b, Operand::b, StageAccess::tensor_read);
-  if (!panels_b || !by_all_lanes(state, "mma()") || !require_barrier_of_operand(state, b)) return;
+  if (!panels_b || !by_all_lanes(state, "mma()") || !require_barrier(state, b)) return;
   const Value first = store_operand(state, sum, a);
   const auto left = [&] {
     return FirstOperand{.in_tensor_memory = true, .operand = [&](int step) {

@@ -268,7 +268,7 @@ Value AlignedRows::is_whole(Value bytes) {
 
 void AlignedRows::align(const Scalar& step, const Tensor& to) {
   if (pieces_.empty() || to.memory < 0) return;
-  if (!require_barrier(state_, ring_)) return;
+  note_load(state_, ring_);
   const auto share = static_cast<unsigned>(std::max<std::int64_t>(height_ * count_ / threads_, 1));
   std::int64_t together = std::min<std::int64_t>(std::bit_floor(share), 4);
   while (count_ % together) together /= 2;

@@ -439,7 +439,8 @@ void copy_tile(KernelState& state, const Tensor& from, const Tensor& to,
     state.log.report("layout-mismatch"_rule,
                      fmt::format("copy does not convert types: {} is {}, {} is {}", from.name,
                                  name(from.type), to.name, name(to.type)));
-  if (!same_shape || from.type != to.type || !require_barrier(state, from)) return;
+  if (!same_shape || from.type != to.type) return;
+  note_load(state, from);
   if (state.roles.current == Role::producer) note_fill(state, to);
   else note_write(state, to);
   std::vector<std::string> refused;

@@ -112,7 +112,7 @@ class PackedCopier {
 }  // namespace
 
 void copy_packed(KernelState& state, const Tensor& from, const Tensor& to) {
-  if (!require_barrier(state, from)) return;
+  note_load(state, from);
   PackedCopier(state, from, to).copy();
   note_write(state, to);
 }

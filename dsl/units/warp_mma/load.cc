@@ -268,9 +268,10 @@ Fragment load_fragment(KernelState& state, const FragmentKind& kind, const Tenso
     state.log.report("layout-mismatch"_rule,
                      fmt::format("element type mismatch: {} has elements of {}, {} of {}",
                                  kind.text(), name(kind.type), from.name, name(from.type)));
-  if (!require_shape(state, from, fragment.rows, fragment.cols, kind.text()) || !right_type ||
-      !require_barrier(state, from, StageAccess::fragment_load) || !by_all_lanes(state, "load()"))
+  if (!require_shape(state, from, fragment.rows, fragment.cols, kind.text()) || !right_type)
     return {};
+  note_load(state, from, StageAccess::fragment_load);
+  if (!by_all_lanes(state, "load()")) return {};
   return Loader(state, kind, from).load();
 }
 
@@ -287,9 +288,10 @@ std::vector<Fragment> load_side(KernelState& state, const FragmentKind& kind, co
   for (int i = 0; i < count; ++i) {
     if (i % 2 == 0 && count % 2 == 0 && fragment.registers <= 2) {
       const Tensor both = part(i, 2);
-      if (both.memory >= 0 && (!require_barrier(state, both, StageAccess::fragment_load) ||
-                               !by_all_lanes(state, "load()")))
-        return {};
+      if (both.memory >= 0) {
+        note_load(state, both, StageAccess::fragment_load);
+        if (!by_all_lanes(state, "load()")) return {};
+      }
       const auto pair =
           both.memory < 0 ? std::vector<Fragment>{} : Loader(state, kind, both).load_pair();
       if (!pair.empty()) {

@@ -158,8 +158,7 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
   const auto panels_a = operand_panels(state, a, Operand::a, StageAccess::wgmma_read),
              panels_b = operand_panels(state, b, Operand::b, StageAccess::wgmma_read);
   if (!panels_a || !panels_b || !by_all_lanes(state, "mma()")) return {};
-  const bool ordered = require_barrier_of_operand(state, a);
-  if (!require_barrier_of_operand(state, b) || !ordered) return {};
+  note_read(state, a), note_read(state, b);
   // A warpgroup's 64 rows: 64 lines of each panel, or the panels of 64 elements.
   const std::int64_t rows = panels_a->distance(64, bits(form.a));
   const Right right(state, form, b, *panels_b);
@@ -181,8 +180,8 @@ std::vector<Fragment> warpgroup_multiply(KernelState& state, const isa::Form& fo
                                          const std::vector<Fragment>& sums, const WarpTile& a,
                                          const Tensor& b, bool fresh) {
   const auto panels_b = operand_panels(state, b, Operand::b, StageAccess::wgmma_read);
-  if (!panels_b || !by_all_lanes(state, "mma()") || !require_barrier_of_operand(state, b))
-    return {};
+  if (!panels_b || !by_all_lanes(state, "mma()")) return {};
+  note_read(state, b);
   isa::Form of_registers = form;
   of_registers.a_in_registers = true;
   const Right right(state, form, b, *panels_b);
