@@ -38,6 +38,7 @@ class Needed {
     collect(from, none, false, true, none);
     collect_writes();
     follow_all();
+    check_changes();
   }
   /// Those that a half needs.
   Needed(const Function& function, std::uint32_t from, Half half) : Needed(function, true) {
@@ -117,6 +118,7 @@ class Needed {
   }
 
   bool is_of_thread(const Operation& op) const {
+    if (op.kind == OperationKind::elect) return true;
     if (op.kind != OperationKind::special) return false;
     const auto which =
         static_cast<isa::SpecialRegister>(Function::part(function_.numbers, op.numbers)[0]);
@@ -208,6 +210,55 @@ class Needed {
     const auto all = std::ranges::equal_range(changes_, operands(op)[0].id, {}, &Change::variable);
     for (const Change& each : all)
       if (!is_set_by_both(each, all)) keep(each.position);
+  }
+
+  // Variables that the first role reads and the second one has changed, before or in an earlier
+  // iteration. What the first one has set in between is its own; positions are in the order of the
+  // description.
+  void check_changes() {
+    for (std::uint32_t at = 0; at < positions_.size(); ++at) {
+      if (positions_[at].own || operation(at).kind != OperationKind::get) continue;
+      const auto all =
+          std::ranges::equal_range(changes_, operands(operation(at))[0].id, {}, &Change::variable);
+      for (const Change& each : all)
+        if (positions_[each.position].own && reaches(each.position, at) &&
+            !is_set_between(all, each.position, at)) {
+          miss(Need::Of::change, operation(at), operation(each.position).place);
+          break;
+        }
+    }
+  }
+
+  bool reaches(std::uint32_t set, std::uint32_t get) const {
+    const Position &from = positions_[set], &to = positions_[get];
+    return set < get || (!to.passed && from.division == to.division) ||
+           common_loop(set, get) != none;
+  }
+
+  // Whether the first role has a value of its own: both set it at the same place, or it does so
+  // between the two.
+  template <class Changes>
+  bool is_set_between(const Changes& all, std::uint32_t set, std::uint32_t get) const {
+    const std::uint32_t loop = common_loop(set, get);
+    return std::ranges::any_of(all, [&](const Change& each) {
+      const Position& by = positions_[each.position];
+      if (by.own) return false;
+      if (!by.passed && by.division == positions_[set].division) return true;
+      const bool in_loop = loop != none && common_loop(each.position, get) == loop;
+      return each.position < get ? each.position > set || !by.passed || in_loop
+                                 : each.position > set && in_loop;
+    });
+  }
+
+  // The innermost loop around both.
+  std::uint32_t common_loop(std::uint32_t x, std::uint32_t y) const {
+    for (std::uint32_t i = positions_[x].around; i != none; i = positions_[i].around) {
+      const OperationKind kind = operation(i).kind;
+      if (kind != OperationKind::for_range && kind != OperationKind::while_loop) continue;
+      for (std::uint32_t j = positions_[y].around; j != none; j = positions_[j].around)
+        if (i == j) return i;
+    }
+    return none;
   }
 
   // Whether it is the first role's part of a `by_role` in which the second one sets it, too.

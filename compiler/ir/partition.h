@@ -21,17 +21,18 @@
 
 namespace tartan::TARTAN_ABI::ir {
 
-/// What a slice needs of the rest, which alone has it.
+/// What a slice needs of the rest, which alone has it; or the rest of the slice.
 struct Need {
   enum class Of : std::uint8_t {
     result,    // of an operation with an effect, which others execute
     thread,    // the index of a thread, which is another's in each role
     variable,  // that changes where the other role alone passes
     memory,    // what is in memory that the other role writes
+    change,    // the first role, of a variable that the second one has changed for itself
   };
   Of what = Of::result;
   std::source_location place = {};    // of the operation that it needs
-  std::source_location written = {};  // Of::memory: where
+  std::source_location written = {};  // Of::memory, Of::change: where
 };
 
 /// Appends to region `to` what the second role executes of region `from`, which is then the first

@@ -99,6 +99,11 @@ std::string told_of_count(const ir::Need& need) {
     case variable:
       return "the count of a pipeline needs a variable that a use callback changes, which producer "
              "warps do not execute: expected a number that both roles compute";
+    case change:
+      return fmt::format(
+          "the count of a pipeline needs a variable that a fill callback changes at {}, which "
+          "consumers do not execute: expected a number that both roles compute",
+          text(need.written));
   }
   return "the count of a pipeline needs a result that producer warps do not have, since consumers "
          "alone execute its statement: expected a number that both roles compute, such as a "
@@ -115,14 +120,23 @@ std::string told(const ir::Need& need) {
           "wait for them; write it before roles(), or read memory that this kernel does not write",
           text(need.written));
     case thread:
-      return "a fill callback needs the index of a thread that is computed outside of it, where it "
-             "is that of a consumer: expected thread(), lane() or warp() inside the callback";
+      return "producer warps need the index of a thread that is computed outside of a fill "
+             "callback, where it is that of a consumer: expected thread(), lane() or warp() inside "
+             "the callback, and of a pipeline's count and of conditions around it a number that "
+             "both roles compute";
     case variable:
       return "producer warps need a variable that a use callback changes, which they do not "
              "execute: expected a value that both roles compute, outside of the callbacks";
+    case change:
+      return fmt::format(
+          "consumers need a variable that a fill callback changes at {}, which they do not "
+          "execute: "
+          "expected a value that both roles compute, outside of the callbacks",
+          text(need.written));
   }
   return "producer warps need a result that they do not have: expected the statement inside the "
-         "fill callback that uses it; outside of fill callbacks consumers alone execute it";
+         "fill callback that uses it; outside of fill callbacks consumers alone execute it, also "
+         "where a pipeline's count or a condition around it depends on it";
 }
 
 // What producers execute of a body that has been described for consumers.
@@ -235,6 +249,9 @@ void use_stage(KernelState& state, const Stages& stages, const Scalar& t, const 
     if (left) return state.log.report("operand-count"_rule, "next() is called twice for one stage");
     left = true;
     leave(true);
+    if (state.roles.current == Role::consumer &&
+        state.flights.depth() == state.stages.current()->depth)
+      state.stages.note_release();
   });
   state.roles.in_stage = before, state.fill = around;
   if (!left) leave(false);

@@ -108,7 +108,7 @@ TEST_P(Roles, FillsTakeNothingOfTheConsumersThreads) {
       });
     };
   };
-  expect_refused(by_thread(false), "the index of a thread that is computed outside of it",
+  expect_refused(by_thread(false), "the index of a thread that is computed outside of a fill callback",
                  "[wrong-role]");
   EXPECT_EQ(run(2 * size, by_thread(true)), expected(2 * size, 0, 2 * size));
 }
@@ -139,7 +139,9 @@ TEST_P(Roles, OperandsThatConsumersWriteNeedABarrier) {
       [](Builder&) {}, [](Builder& k) { k.arrive(2, 64); },
       [](Builder& k) { k.ptx("bar.arrive 2, 64;", {}, {}); },
       [](Builder& k) { k.ptx("mbarrier.arrive.shared.b64 _, [%0];", {}, {k.constant(u32, 0)}); },
-      [](Builder& k) { k.ptx("fence.mbarrier_init.release.cluster;", {}, {}); }};
+      [](Builder& k) {
+        if (k.target().arch.sm >= 90) k.ptx("fence.mbarrier_init.release.cluster;", {}, {});
+      }};
   for (const Meet& each : never)
     expect_refused(body(each), "is loaded without a barrier; insert a barrier() between them",
                    "[unsynchronized-tile]");
