@@ -12,9 +12,9 @@
 //   turns                an mbarrier's waiters, behind all others
 //   wgmma, TMA stores    read until they are waited for, whatever barriers are in between
 //
-// What a warp or a warpgroup reads together needs one behind its own threads' writes, too. Of a loop
-// whose number of iterations is known 8 are walked over, else 3, of one inside another 2. Accesses
-// of the same bytes by the same threads count once, so that time grows with what differs.
+// What a warp or a warpgroup reads together needs one behind its own threads' writes, too. Of a
+// loop whose number of iterations is known 8 are walked over, else 3, of one inside another 2.
+// Accesses of the same bytes by the same threads count once, so that time grows with what differs.
 //
 // Stages that producers fill are not looked at: their mbarriers order them. Where the description
 // does not tell an address or a condition, the accesses may meet, and are reported; a barrier under

@@ -108,7 +108,8 @@ TEST_P(Roles, FillsTakeNothingOfTheConsumersThreads) {
       });
     };
   };
-  expect_refused(by_thread(false), "the index of a thread that is computed outside of a fill callback",
+  expect_refused(by_thread(false),
+                 "the index of a thread that is computed outside of a fill callback",
                  "[wrong-role]");
   EXPECT_EQ(run(2 * size, by_thread(true)), expected(2 * size, 0, 2 * size));
 }
