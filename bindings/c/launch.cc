@@ -299,21 +299,21 @@ Result<Json> work_space(const tartan_function& function, const char* text,
   return out;
 }
 
-Status load(Device& device, const tartan_kernel& kernel, tartan_function*& out) {
+Status load(Device& device, const tartan_kernel& kernel, tartan_function** out) {
   const Compiled& compiled = kernel.state->compiled;
   StepTimes times;
   auto function = c::loaded(device, compiled, times);
   if (!function) return function.diags();
   auto variants = c::loaded_variants(device, *kernel.state);
   if (!variants) return variants.diags();
-  out = new tartan_function{device, *function, info_of(compiled.name, params_of(compiled), times),
-                            kernel.state, *std::move(variants)};
+  *out = new tartan_function{device, *function, info_of(compiled.name, params_of(compiled), times),
+                             kernel.state, *std::move(variants)};
   return Done{};
 }
 
 #else
 
-Status load(Device&, const tartan_kernel&, tartan_function*&) {
+Status load(Device&, const tartan_kernel&, tartan_function**) {
   return {"usage"_rule, "tartan_load: this build of Tartan has no compiled kernels"};
 }
 
@@ -344,7 +344,7 @@ tartan_error* tartan_load(tartan_device* device, const tartan_kernel* kernel,
                           tartan_function** out) {
   if (out) *out = nullptr;
   return c::guarded("tartan_load", {{"device", device}, {"kernel", kernel}, {"out", out}},
-                    [&] { return load(device->device, *kernel, *out); });
+                    [&] { return load(device->device, *kernel, out); });
 }
 
 tartan_error* tartan_load_ptx(tartan_device* device, const char* ptx, const char* name,

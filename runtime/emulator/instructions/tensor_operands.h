@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/emulator/decode/decoder.h"
+#include "runtime/emulator/machine/tensor_memory.h"
 #include "runtime/emulator/machine/warp.h"
 
 namespace tartan::TARTAN_ABI::emulator {
