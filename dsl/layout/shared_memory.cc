@@ -72,7 +72,7 @@ void note_write(KernelState& state, const Tensor& to) {
   }
   if (state.roles.current == Role::consumer) memory.written_by_consumers = state.log.place();
   // A pipeline waits for its own copies.
-  if (!state.fill) memory.written = state.log.place();
+  if (!state.fill) state.memories.note_written(memory, state.log.place());
 }
 
 void note_read(KernelState& state, const Tensor& from) {
@@ -151,10 +151,16 @@ bool require_barrier(KernelState& state, const Tensor& from) {
   return false;
 }
 
-void fence_writes(KernelState& state) {
-  if (state.config.has_tma() && state.has_async_products() && state.memories.is_any_written())
-    state.f().proxy_fence();
+namespace {
+
+// Products see writes of threads only after a fence.
+void fence_if(KernelState& state, bool written) {
+  if (written && state.config.has_tma() && state.has_async_products()) state.f().proxy_fence();
 }
+
+}  // namespace
+
+void fence_writes(KernelState& state) { fence_if(state, state.memories.is_any_unfenced()); }
 
 void note_atomic(KernelState& state, const Tensor& tensor) {
   Memory& memory = state.memories.of(tensor);
@@ -168,7 +174,7 @@ void note_atomic(KernelState& state, const Tensor& tensor) {
 void block_barrier(KernelState& state) {
   if (!by_all_threads(state, "barrier()")) return;
   land_all(state);  // after the barrier others may write what MMAs still read
-  fence_writes(state);
+  fence_if(state, state.memories.is_any_written());
   if (state.roles.warpgroup >= 0) warpgroup_barrier(state);
   else if (state.roles.current == Role::all) state.f().barrier();
   else state.f().barrier(consumers_barrier, thread_count(state));

@@ -23,7 +23,8 @@ void note_load(KernelState& state, const Tensor& from, StageAccess how = StageAc
 /// A read by tcgen05, whose descriptors nobody follows later: reports one of what was written since
 /// the last barrier.
 bool require_barrier(KernelState& state, const Tensor& from);
-/// In front of a barrier: products of wgmma and tcgen05 see what threads have written before it.
+/// In front of a named barrier: products of wgmma and tcgen05 see what threads have written before
+/// it, if no fence of the kernel's own has come since.
 void fence_writes(KernelState& state);
 /// Reports, when both roles are described, memory that consumers write and producers fill or read.
 void check_roles(KernelState& state);

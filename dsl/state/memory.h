@@ -90,6 +90,10 @@ class Memories {
     return std::any_of(all_.begin(), all_.end(),
                        [](const Memory& each) { return each.written.has_value(); });
   }
+  /// The kernel's own fence makes what was written so far visible to products.
+  void note_fence() { fenced_ = true; }
+  void note_written(Memory& memory, const Place& at) { memory.written = at, fenced_ = false; }
+  bool is_any_unfenced() const { return is_any_written() && !fenced_; }
   void forget_writes() {
     for (Memory& each : all_) each.written.reset();
   }
@@ -102,6 +106,7 @@ class Memories {
 
  private:
   std::vector<Memory> all_;
+  bool fenced_ = false;
   ir::SharedLayout shared_;
 };
 

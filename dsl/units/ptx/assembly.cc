@@ -164,6 +164,8 @@ std::vector<Scalar> assembled(KernelState& state, std::string_view text,
   if (!state.is_described()) return refused;
   Statement statement(state, text, results, operands);
   if (!statement.good() || !statement.check()) return refused;
+  if (text.starts_with("fence.proxy.async") && text.find(".global") == std::string_view::npos)
+    state.memories.note_fence();
   std::vector<Scalar> out;
   for (const ir::Value& each :
        state.f().statement(statement.text(), results, statement.operands(), effect == Effect::none))
