@@ -10,38 +10,41 @@ namespace {
 
 bool starts_before(const Part& x, const Part& y) { return x.begin < y.begin; }
 
-// Of one part; sums of them tell lists of parts apart.
-std::uint64_t digest_of(const Part& part) {
-  std::uint64_t out = 0x9E3779B97F4A7C15;
-  for (const std::int64_t each : {part.begin, part.end, std::int64_t{part.thread}}) {
-    out ^= static_cast<std::uint64_t>(each);
-    out *= 0xBF58476D1CE4E5B9;
-    out ^= out >> 29;
+// Of all parts, whatever their order.
+std::uint64_t digest_of(Access& access) {
+  if (access.digest != 0) return access.digest;
+  for (const Part& part : access.parts) {
+    std::uint64_t of_part = 0x9E3779B97F4A7C15;
+    for (const std::int64_t each : {part.begin, part.end, std::int64_t{part.thread}}) {
+      of_part ^= static_cast<std::uint64_t>(each);
+      of_part *= 0xBF58476D1CE4E5B9;
+      of_part ^= of_part >> 29;
+    }
+    access.digest += of_part;
   }
-  return out;
+  return access.digest;
 }
 
 // Whether nothing tells the later from the earlier one, but what came in between.
-bool repeats(const Access& x, const Access& y) {
+bool repeats(Access& x, Access& y) {
   return !x.flying && !y.flying && x.address < 0 && y.address < 0 && x.memory == y.memory &&
          x.reads == y.reads && x.writes == y.writes && x.atomic == y.atomic && x.team == y.team &&
-         x.parts.size() == y.parts.size() && x.digest == y.digest;
+         x.parts.size() == y.parts.size() && x.first == y.first && x.end == y.end &&
+         digest_of(x) == digest_of(y);
 }
 
 }  // namespace
 
 void Pending::sum_up(Access& access) {
-  if (access.digest != 0 || access.parts.empty()) return;
+  if (access.end > access.first || access.parts.empty()) return;
   access.first = access.parts.front().begin, access.end = access.parts.front().end;
-  for (const Part& each : access.parts) {
+  for (const Part& each : access.parts)
     access.first = std::min(access.first, each.begin), access.end = std::max(access.end, each.end);
-    access.digest += digest_of(each);
-  }
 }
 
 void Pending::add(Access access) {
   sum_up(access);
-  std::erase_if(accesses_, [&](const Access& each) { return repeats(each, access); });
+  std::erase_if(accesses_, [&](Access& each) { return repeats(each, access); });
   accesses_.push_back(std::move(access));
 }
 

@@ -78,7 +78,7 @@ struct Access {
   std::vector<std::pair<std::uint32_t, int>> loops;  // around it: operations, iterations
 
   std::int64_t first = 0, end = 0;  // of all parts
-  std::uint64_t digest = 0;         // of the parts, whatever their order; 0: not computed yet
+  std::uint64_t digest = 0;         // 0: not computed yet
   int serial = 0;                   // of the walk
   int group = 0;                    // of reads in flight, that are waited for together
   std::int64_t longest = 0;         // part; 0: they are in no order yet
