@@ -18,7 +18,7 @@ void note_atomic(KernelState& state, const Tensor& tensor);
 Diags unwritten(const Memories& memories);
 /// Whether shared memory was not declared for the other operand each; reports if it was.
 bool in_order(KernelState& state, const Tensor& a, const Tensor& b);
-/// A read by the consumers of a stage, too, if it is one.
+/// A read by threads, after which consumers release the memory as `how` says if it is a stage.
 void note_load(KernelState& state, const Tensor& from, StageAccess how = StageAccess::load);
 /// A read by tcgen05, whose descriptors nobody follows later: reports one of what was written since
 /// the last barrier.
