@@ -74,9 +74,10 @@ bool KernelState::begins(const std::shared_ptr<KernelState>& state,
 }
 
 ir::FunctionBuilder& KernelState::nowhere() {
-  if (!unheard)
-    unheard = std::make_unique<ir::FunctionBuilder>("unheard", config.target, ir::LaunchBounds{});
-  return *unheard;
+  if (!discarded)
+    discarded =
+        std::make_unique<ir::FunctionBuilder>("discarded", config.target, ir::LaunchBounds{});
+  return *discarded;
 }
 
 bool KernelState::is_index(const Scalar& scalar, std::string_view what) {

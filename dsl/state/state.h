@@ -108,7 +108,7 @@ struct KernelState : std::enable_shared_from_this<KernelState> {
 
  private:
   ir::FunctionBuilder& nowhere();
-  std::unique_ptr<ir::FunctionBuilder> unheard;  // receives the code of calls without effect
+  std::unique_ptr<ir::FunctionBuilder> discarded;  // receives the code of calls without effect
 };
 
 /// An expression on that line of the user is described; lines of this library and of the standard
