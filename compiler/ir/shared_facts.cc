@@ -9,9 +9,14 @@
 namespace tartan::TARTAN_ABI::ir {
 namespace {
 
+// Of the first instruction of a text.
+isa::Opcode opcode_of(std::string_view text) {
+  return isa::find_opcode(text.substr(0, text.find_first_of(" \t")));
+}
+
 // Whether a text is an atomic operation, and nothing else.
 bool is_atomic(std::string_view text) {
-  const isa::Opcode opcode = isa::find_opcode(text.substr(0, text.find_first_of(" \t")));
+  const isa::Opcode opcode = opcode_of(text);
   return (opcode == isa::Opcode::atom || opcode == isa::Opcode::red) &&
          text.find(';') + 1 == text.size();
 }
@@ -258,14 +263,14 @@ bool SharedFacts::waits(const Operation& op) const {
 
 bool SharedFacts::syncs_warp(const Operation& op) const {
   return op.kind == OperationKind::statement &&
-         Function::part(function_.texts, op.texts)[0].starts_with("bar.warp.sync");
+         opcode_of(Function::part(function_.texts, op.texts)[0]) == isa::Opcode::bar_warp;
 }
 
 void SharedFacts::find_texts() {
   for (const Operation& op : function_.operations) {
     if (op.kind != OperationKind::statement) continue;
     const std::string_view text = Function::part(function_.texts, op.texts)[0];
-    const isa::Opcode opcode = isa::find_opcode(text.substr(0, text.find_first_of(" \t")));
+    const isa::Opcode opcode = opcode_of(text);
     waiting_texts_ |=
         options_.waits(text) ||
         (opcode != isa::Opcode::none && isa::row(opcode).convergence == isa::Convergence::Cta);
