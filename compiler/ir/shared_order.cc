@@ -204,10 +204,7 @@ class Walk {
   }
 
   void walk_as(const Here& here, std::uint32_t region) {
-    if (!here.threads.any()) return;
-    const Here before = std::exchange(here_, here);
-    walk(region);
-    here_ = before;
+    walk_part(here, region, 0, function_.regions[region].operations.size());
   }
 
   void walk_if(const Operation& op) {

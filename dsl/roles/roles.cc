@@ -130,8 +130,7 @@ std::string told(const ir::Need& need) {
     case change:
       return fmt::format(
           "consumers need a variable that a fill callback changes at {}, which they do not "
-          "execute: "
-          "expected a value that both roles compute, outside of the callbacks",
+          "execute: expected a value that both roles compute, outside of the callbacks",
           text(need.written));
   }
   return "producer warps need a result that they do not have: expected the statement inside the "
