@@ -96,6 +96,16 @@ const Program programs[] = {
        use(g, g.k.load(rows_of_a(), rows), 0);
      },
      {"tile was written at", "by other lanes of the warp without a warp_sync()"}},
+    {"a warp's own rows behind the user's barrier of a warp",
+     [](Given& g) {
+       g.k.copy(g.halves.tile({0, 0}, {64, 64}), g.tile);
+       g.k.barrier();
+       const Shared rows = g.tile.tile({g.k.warp(), 0}, {16, 16});
+       g.k.write(rows, g.k.lane() / 2, g.k.lane() % 2, g.k.convert(g.element(g.t), f16));
+       if (g.right) g.k.ptx("bar.warp.sync 0xffffffff;", {}, {});
+       use(g, g.k.load(rows_of_a(), rows), 0);
+     },
+     {"tile was written at", "by other lanes of the warp without a warp_sync()"}},
     {"another warp's rows, as a fragment",
      [](Given& g) {
        g.k.copy(g.halves.tile({0, 0}, {64, 64}), g.tile);
@@ -153,10 +163,19 @@ struct Stages {
   void use(const Scalar& t, const Scalar& stage) const {
     g.k.write(g.out, t, g.k.thread(), element(stage));
   }
-  void run(const Scalar& count) const {
+  void run(
+      const Scalar& count, const std::function<void()>& filled = [] {},
+      const std::function<void()>& used = [] {}) const {
     g.k.pipeline(
-        {.stages = 2}, count, [&](Scalar, Scalar s) { fill(s); },
-        [&](Scalar t, Scalar s) { use(t, s); });
+        {.stages = 2}, count,
+        [&](Scalar, Scalar s) {
+          fill(s);
+          filled();
+        },
+        [&](Scalar t, Scalar s) {
+          use(t, s);
+          used();
+        });
   }
 };
 
@@ -202,13 +221,9 @@ const Program of_roles[] = {
        const Stages first(g), second(g, "second");
        g.k.roles([&] {
          auto count = g.k.variable(g.k.constant(u32, 4));
-         g.k.pipeline(
-             {.stages = 2}, 2,
-             [&](Scalar, Scalar s) {
-               first.fill(s);
-               if (!g.right) count = Scalar(count) - 1;
-             },
-             [&](Scalar t, Scalar s) { first.use(t, s); });
+         first.run(2, [&] {
+           if (!g.right) count = Scalar(count) - 1;
+         });
          second.run(count);
        });
      },
@@ -220,13 +235,9 @@ const Program of_roles[] = {
        g.k.roles([&] {
          auto count = g.k.variable(g.k.constant(u32, 1));
          g.k.loop(0, 2, 1, [&](Scalar) {
-           g.k.pipeline(
-               {.stages = 2}, count,
-               [&](Scalar, Scalar s) {
-                 stages.fill(s);
-                 if (!g.right) count = Scalar(count) + 1;
-               },
-               [&](Scalar t, Scalar s) { stages.use(t, s); });
+           stages.run(count, [&] {
+             if (!g.right) count = Scalar(count) + 1;
+           });
          });
        });
      },
@@ -237,14 +248,12 @@ const Program of_roles[] = {
        const Stages stages(g);
        g.k.roles([&] {
          auto sum = g.k.variable(g.k.constant(u32, 0));
-         g.k.pipeline(
-             {.stages = 2}, 2,
-             [&](Scalar, Scalar s) {
-               stages.fill(s);
+         stages.run(
+             2,
+             [&] {
                if (!g.right) sum = Scalar(sum) + 1;
              },
-             [&](Scalar t, Scalar s) {
-               stages.use(t, s);
+             [&] {
                if (g.right) sum = Scalar(sum) + 1;
              });
          g.k.write(g.out, 3, g.k.thread(), g.k.convert(Scalar(sum), f32));
